@@ -1,0 +1,5 @@
+"""``python -m tfaudit``."""
+
+from .cli import main
+
+main()

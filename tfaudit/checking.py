@@ -1,0 +1,277 @@
+"""What a check is, and how checks are run.
+
+A check is one function in its section's file under `tfaudit.checks`. Its id is its name, its section
+the module's title, its documentation the docstring: a title, then the headings "What it looks at",
+"Why it matters" and "How to fix".
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import UsageError
+from .evidence import FACTS, Evidence
+from .records import CheckResult, Fact, Interval, Record, Status
+from .variants import VARIANTS
+
+HEADINGS = {
+    "What it looks at": "looks_at",
+    "Why it matters": "why",
+    "How to fix": "how_to_fix",
+}
+
+
+class Outcome(Record):
+    """What a check found. ``gain`` is the measured ratio behind a finding, by which findings are ordered."""
+
+    status: Status
+    summary: str
+    facts: tuple[Fact, ...] = ()
+    fix: str = ""
+    gain: Interval | None = None
+
+
+def _outcome(status: Status) -> Callable[..., Outcome]:
+    def make(summary: str, *, fix: str = "", gain: Interval | None = None, **facts: Any) -> Outcome:
+        return Outcome(status=status, summary=summary, facts=rows(facts), fix=fix, gain=gain)
+
+    return make
+
+
+passed = _outcome(Status.PASS)
+warned = _outcome(Status.WARN)
+failed = _outcome(Status.FAIL)
+not_applicable = _outcome(Status.NOT_APPLICABLE)
+unknown = _outcome(Status.UNKNOWN)
+manual = _outcome(Status.MANUAL)
+
+NOT_BUILT = "This check is not implemented yet."
+
+#: Suffixes of a fact's name that say its unit, as in the records.
+UNITS = {
+    "_samples_per_s": "samples/s",
+    "_samples_per_usd": "samples/$",
+    "_ms": "ms",
+    "_s": "s",
+    "_bytes": "bytes",
+    "_fraction": "fraction",
+    "_ratio": "×",
+    "_usd": "$",
+}
+
+
+def rows(facts: dict[str, Any]) -> tuple[Fact, ...]:
+    """Keyword facts as table rows: the unit is read off the name, an interval gives its three values."""
+    table: list[Fact] = []
+    for name, value in facts.items():
+        suffix = next((suffix for suffix in UNITS if name.endswith(suffix)), "")
+        label = name.removesuffix(suffix).replace("_", " ").strip() or name
+        unit = UNITS.get(suffix, "")
+        if isinstance(value, Interval):
+            table.append(Fact(name=label, value=value.median, unit=unit))
+            table.append(Fact(name=f"{label}, 95 % from", value=value.low, unit=unit))
+            table.append(Fact(name=f"{label}, 95 % to", value=value.high, unit=unit))
+        elif isinstance(value, (list, tuple)):
+            table += [Fact(name=label, value=str(item)) for item in value]
+        elif isinstance(value, dict):
+            table += [Fact(name=f"{label}: {key}", value=item) for key, item in value.items()]
+        elif value is not None:
+            table.append(Fact(name=label, value=value, unit=unit))
+    return tuple(table)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A registered check."""
+
+    id: str
+    number: str
+    section: str
+    title: str
+    needs: tuple[str, ...]
+    uses: tuple[str, ...]
+    threshold: str
+    looks_at: str
+    why: str
+    how_to_fix: str
+    judge: Callable[[Evidence], Outcome]
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The variants that must run for this check."""
+        wanted = (*self.needs, *self.uses)
+        traced = ("profiled",) if "trace" in wanted else ()
+        return tuple(name for name in wanted if name in VARIANTS) + traced
+
+    @property
+    def is_built(self) -> bool:
+        return self.judge is not _not_built
+
+
+CHECKS: dict[str, Check] = {}
+
+
+def check(
+    *,
+    number: str,
+    needs: Iterable[str] = (),
+    uses: Iterable[str] = (),
+    threshold: str = "",
+) -> Callable[[Callable[[Evidence], Outcome]], Callable[[Evidence], Outcome]]:
+    """Register a function as the check of that number.
+
+    ``needs`` names the variants and facts without which it cannot answer, ``uses`` those that sharpen
+    its answer; it is handed nothing else. ``threshold`` is its rule in words, printed beside the verdict.
+    """
+
+    def register(judge: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
+        CHECKS[_identifier(judge.__name__)] = _made(
+            judge.__name__,
+            judge.__doc__ or "",
+            judge.__module__,
+            judge,
+            number=number,
+            needs=tuple(needs),
+            uses=tuple(uses),
+            threshold=threshold,
+        )
+        return judge
+
+    return register
+
+
+def planned(module: str, items: dict[str, tuple[str, str]]) -> None:
+    """Register items of the checklist that are not built yet, so that the report shows them.
+
+    ``items`` maps a number to the check's name and title.
+    """
+    for number, (name, title) in items.items():
+        CHECKS[_identifier(name)] = _made(name, title, module, _not_built, number=number)
+
+
+def _made(
+    name: str,
+    documentation: str,
+    module: str,
+    judge: Callable[[Evidence], Outcome],
+    *,
+    number: str,
+    needs: tuple[str, ...] = (),
+    uses: tuple[str, ...] = (),
+    threshold: str = "",
+) -> Check:
+    if strange := [need for need in needs + uses if need not in VARIANTS and need not in FACTS]:
+        raise ValueError(f"{name} needs {strange[0]!r}, which is neither a variant nor a fact")
+    if number in {other.number for other in CHECKS.values()}:
+        raise ValueError(f"two checks are numbered {number}")
+    title, parts = _documentation(documentation)
+    return Check(
+        id=_identifier(name),
+        number=number,
+        section=_section(module),
+        title=title,
+        needs=needs,
+        uses=uses,
+        threshold=threshold,
+        judge=judge,
+        **{heading: parts.get(heading, "") for heading in HEADINGS.values()},
+    )
+
+
+def _identifier(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _section(module: str) -> str:
+    """The first line of the section file's docstring."""
+    documentation = importlib.import_module(module).__doc__ or ""
+    return documentation.strip().partition("\n")[0].rstrip(".")
+
+
+def _documentation(text: str) -> tuple[str, dict[str, str]]:
+    """A docstring's title, and its paragraphs under each of the three headings."""
+    lines = inspect.cleandoc(text).splitlines()
+    title, parts, current = lines[0] if lines else "", {}, ""
+    for line in lines[1:]:
+        if line.strip() in HEADINGS:
+            current = HEADINGS[line.strip()]
+            parts[current] = ""
+        elif current:
+            parts[current] = f"{parts[current]} {line.strip()}".strip()
+    return title, parts
+
+
+def _not_built(evidence: Evidence) -> Outcome:
+    return unknown(NOT_BUILT)
+
+
+def load() -> dict[str, Check]:
+    """All checks by id, in the order of the checklist."""
+    importlib.import_module("tfaudit.checks")
+    return dict(sorted(CHECKS.items(), key=lambda item: _position(item[1].number)))
+
+
+def _position(number: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in number.split("."))
+
+
+def choose(wanted: Iterable[str]) -> dict[str, Check]:
+    """The checks named by id or number; all of them when none is named.
+
+    Raises `UsageError` for a name that is neither.
+    """
+    checks = load()
+    names = list(wanted)
+    if not names:
+        return checks
+    known = {name: key for key, item in checks.items() for name in (key, item.number)}
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"There is no check {name!r}: give a number such as 1.8 or an id such as"
+                " input-bound-training; `tfaudit checks` lists them."
+            )
+    chosen = {known[name] for name in names}
+    return {key: item for key, item in checks.items() if key in chosen}
+
+
+def run_checks(evidence: Evidence, checks: Iterable[Check]) -> tuple[CheckResult, ...]:
+    """Judge the evidence; one check that raises stops no other."""
+    return tuple(_result(item, _judge(item, evidence)) for item in checks)
+
+
+def _judge(item: Check, evidence: Evidence) -> Outcome:
+    for need in item.needs:
+        if reason := evidence.why_missing(need):
+            return unknown(reason)
+    try:
+        return item.judge(evidence.only(item.needs + item.uses))
+    except Exception as error:
+        return Outcome(
+            status=Status.ERROR,
+            summary=f"The check itself failed: {error!r}.",
+            facts=rows({"traceback": traceback.format_exc()}),
+        )
+
+
+def _result(item: Check, outcome: Outcome) -> CheckResult:
+    return CheckResult(
+        id=item.id,
+        number=item.number,
+        section=item.section,
+        title=item.title,
+        status=outcome.status,
+        summary=outcome.summary,
+        facts=outcome.facts,
+        threshold=item.threshold,
+        fix=outcome.fix,
+        gain=outcome.gain,
+        looks_at=item.looks_at,
+        why=item.why,
+        how_to_fix=item.how_to_fix,
+    )

@@ -1,0 +1,311 @@
+"""Using the GPU better.
+
+Section 5 of the checklist: precision, compilation, placement, shapes.
+"""
+
+from __future__ import annotations
+
+from ..checking import (
+    Outcome,
+    check,
+    failed,
+    not_applicable,
+    passed,
+    planned,
+    unknown,
+    warned,
+)
+from ..evidence import Evidence
+from ..program.pipeline import PYTHON_OPS
+from ..records import Interval, Program, VariantResult
+from .cpu import described
+from .performance import FAIL_GAIN, GAIN_RULE, WARN_GAIN, input_gain
+
+PRECISIONS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+
+#: What an accelerator would need, for a reader whose machine has none.
+HARDWARE_RULE = "bfloat16 from compute capability 8.0, float16 tensor cores from 7.0"
+
+#: Keras traces twice when a last batch is smaller (the second time for any size); more is retracing.
+WARN_TRACES, FAIL_TRACES = 3, 5
+
+#: Ops whose output's shape depends on values, so that XLA cannot compile them in place.
+DYNAMIC_OPS = frozenset(
+    {"DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "UniqueWithCounts", "Where"}
+)
+
+#: Ops that belong on the host: what moves data there, keeps a handle or computes shapes.
+HOST_OPS = frozenset(
+    {
+        "Arg", "AssignVariableOp", "Assert", "Const", "Identity", "IdentityN", "IteratorGetNext",
+        "IteratorGetNextAsOptional", "NoOp", "OptionalFromValue", "OptionalGetValue", "OptionalHasValue",
+        "PartitionedCall", "Placeholder", "ReadVariableOp", "Retval", "Shape", "StatefulPartitionedCall",
+        "VarHandleOp", "_Arg", "_DeviceArg", "_DeviceRetval", "_EagerConst", "_Retval",
+    }
+)  # fmt: skip
+
+
+@check(
+    number="5.1",
+    needs=("baseline",),
+    uses=("bfloat16", "float16"),
+    threshold=f"a precision not used yet, over the baseline: {GAIN_RULE}",
+)
+def mixed_precision(evidence: Evidence) -> Outcome:
+    """Mixed precision would bring nothing more
+
+    What it looks at
+    The same job under Keras's mixed_bfloat16 and mixed_float16 policies, set before its code runs.
+
+    Why it matters
+    16-bit arithmetic is several times faster on hardware built for it and halves the memory of
+    activations; elsewhere it is slower, so it has to be measured.
+
+    How to fix
+    keras.mixed_precision.set_global_policy("mixed_bfloat16") before the model is built; keep the last
+    activation in float32, and compare the loss.
+    """
+    baseline = evidence.variant("baseline")
+    assert baseline is not None
+    policy = baseline.resolved.dtype_policy if baseline.resolved else ""
+    gains = {name: gain for name in PRECISIONS if (gain := evidence.ratio(name, to="baseline")) is not None}
+    facts: dict[str, object] = {f"{name}_over_baseline_ratio": gain for name, gain in gains.items()}
+    facts |= {f"{name}": reason for name in PRECISIONS if (reason := _why_not(evidence, name))}
+    facts["policy_now"] = policy
+    if not evidence.accelerators:
+        facts["on_an_accelerator"] = HARDWARE_RULE
+    diverged = [name for name in gains if _diverges(evidence.variant(name), baseline)]
+    usable = {name: gain for name, gain in gains.items() if name not in diverged}
+    if policy.startswith("mixed_"):
+        return passed(f"The program uses {policy} already.", **facts)
+    if not usable:
+        return unknown(f"No precision could be measured. {_first_reason(facts, diverged)}".strip(), **facts)
+    best, gain = max(usable.items(), key=lambda item: item[1].median)
+    fix = f'keras.mixed_precision.set_global_policy("{PRECISIONS[best]}")  # before the model is built'
+    return _gain(gain, f"{best} trains {gain.median:.2f}× as fast.", fix, facts)
+
+
+def _why_not(evidence: Evidence, name: str) -> str:
+    reason = evidence.why_missing(name)
+    return reason if evidence.variant(name) is not None else ""
+
+
+def _first_reason(facts: dict[str, object], diverged: list[str]) -> str:
+    if diverged:
+        return f"The loss of {' and '.join(diverged)} was not finite."
+    return next((str(facts[name]) for name in PRECISIONS if name in facts), "")
+
+
+def _diverges(result: VariantResult | None, baseline: VariantResult) -> bool:
+    """Whether a variant's last loss is no number although the baseline's is."""
+    return not _finite(result) and _finite(baseline)
+
+
+def _finite(result: VariantResult | None) -> bool:
+    # JSON has no NaN: a loss that was read and is no finite number arrives as None.
+    return bool(result and result.blocks and result.blocks[-1].loss is not None)
+
+
+def _gain(gain: Interval, summary: str, fix: str, facts: dict[str, object]) -> Outcome:
+    """The one rule for measured gains."""
+    if gain.low >= FAIL_GAIN:
+        return failed(summary, fix=fix, gain=gain, **facts)
+    if gain.low >= WARN_GAIN:
+        return warned(summary, fix=fix, gain=gain, **facts)
+    return passed(f"{summary} That is no gain worth a change.", **facts)
+
+
+@check(
+    number="5.2",
+    needs=("baseline", "xla", "no-xla"),
+    threshold=f"the setting not used yet, over the one in force: {GAIN_RULE}",
+)
+def xla_effect(evidence: Evidence) -> Outcome:
+    """XLA is on where it helps and off where it does not
+
+    What it looks at
+    The same job with jit_compile=True and with jit_compile=False, and what the program's own setting
+    resolved to. Compiling is told apart from the steady steps.
+
+    Why it matters
+    XLA fuses many small kernels into few; with changing shapes it compiles again and again instead.
+
+    How to fix
+    model.compile(…, jit_compile=True) or False, as measured; keep shapes fixed.
+    """
+    baseline = evidence.variant("baseline")
+    assert baseline is not None and baseline.resolved is not None
+    now = bool(baseline.resolved.jit_compile)
+    other, current = ("no-xla", "xla") if now else ("xla", "no-xla")
+    gain = evidence.ratio(other, to=current)
+    if gain is None:
+        return unknown("No block of either variant was measured.")
+    facts: dict[str, object] = {
+        "xla_over_no_xla_ratio": evidence.ratio("xla", to="no-xla"),
+        "jit_compile_now": now,
+        "jit_compile_requested": baseline.resolved.jit_compile_requested or None,
+        "first_step_with_xla_s": _first_step_s(evidence, "xla"),
+        "first_step_without_s": _first_step_s(evidence, "no-xla"),
+        "samples_to_earn_compiling_back": break_even_samples(evidence),
+    }
+    state = "off" if other == "no-xla" else "on"
+    fix = f"model.compile(…, jit_compile={other == 'xla'})"
+    return _gain(gain, f"With XLA {state} it trains {gain.median:.2f}× as fast.", fix, facts)
+
+
+def _first_step_s(evidence: Evidence, name: str) -> float | None:
+    result = evidence.variant(name)
+    return result.warm_up.first_step_ns / 1e9 if result and result.warm_up else None
+
+
+def break_even_samples(evidence: Evidence) -> int | None:
+    """Samples after which the longer first step under XLA is earned back; None when it never is."""
+    with_xla, without = evidence.samples_per_s("xla"), evidence.samples_per_s("no-xla")
+    first, plain = _first_step_s(evidence, "xla"), _first_step_s(evidence, "no-xla")
+    if with_xla is None or without is None or first is None or plain is None:
+        return None
+    saved_s = 1 / without.median - 1 / with_xla.median
+    return round(max(0.0, first - plain) / saved_s) if saved_s > 0 else None
+
+
+@check(number="5.3", uses=("placement", "baseline"), threshold="any op of the train step on the host")
+def ops_on_accelerator(evidence: Evidence) -> Outcome:
+    """All ops of the train step run on the accelerator
+
+    What it looks at
+    TensorFlow's placement log of a few steps: ops of the train step that were placed on the CPU
+    although an accelerator is there. Ops that belong on the host are left out.
+
+    Why it matters
+    Each such op makes the accelerator wait, and its data travel there and back.
+
+    How to fix
+    Replace the op by one with a kernel for the accelerator, move it into the input pipeline, or drop
+    an explicit tf.device("CPU").
+    """
+    if not evidence.accelerators:
+        return not_applicable("This machine has no accelerator.")
+    if reason := evidence.why_missing("placement"):
+        return unknown(reason)
+    placed, baseline = evidence.variant("placement"), evidence.variant("baseline")
+    if placed is None or placed.placement is None or not placed.placement.ops:
+        return unknown("TensorFlow logged no placement.")
+    step_ops = set((baseline and baseline.train_ops) or placed.train_ops or {})
+    on_host = {
+        op: count
+        for op, count in placed.placement.ops.get("CPU", {}).items()
+        if op in step_ops and op not in HOST_OPS
+    }
+    if on_host:
+        names = ", ".join(list(on_host)[:5])
+        return warned(f"{len(on_host)} kinds of op run on the host: {names}.", on_the_host=on_host)
+    return passed("No op of the train step runs on the host.")
+
+
+@check(
+    number="5.4",
+    needs=("program", "baseline"),
+    threshold=f"eager execution fails; ≥ {WARN_TRACES} traces of the train step warn, ≥ {FAIL_TRACES} fail;"
+    " dimensions that vary beyond the batch, or ops whose output shape depends on values, warn",
+)
+def accelerator_friendly_model(evidence: Evidence) -> Outcome:
+    """The model's shapes and execution suit an accelerator
+
+    What it looks at
+    How often the train step was traced, whether it runs eagerly, dimensions of the data that vary from
+    batch to batch, and ops such as boolean_mask or unique whose output's shape depends on values.
+
+    Why it matters
+    Each new shape is traced, and under XLA compiled, again; eager ops are launched one by one from
+    Python. Both leave the accelerator waiting.
+
+    How to fix
+    Pad or bucket to a few shapes, batch with drop_remainder=True, drop run_eagerly=True, and pass
+    tensors rather than Python numbers to tf.functions.
+    """
+    program, baseline = evidence.program, evidence.variant("baseline")
+    assert program is not None and baseline is not None
+    resolved, traces = baseline.resolved, baseline.traces or 0
+    varying = varying_dimensions(program)
+    dynamic = sorted(DYNAMIC_OPS & (baseline.train_ops or {}).keys())
+    facts = {
+        "traces": baseline.traces,
+        "runs_eagerly": resolved.run_eagerly if resolved else None,
+        "varying": varying,
+        "dynamic_op": dynamic,
+    }
+    if resolved and resolved.run_eagerly:
+        fix = "model.compile(…, run_eagerly=False)" if resolved.optimizer else "@tf.function"
+        return failed("The train step runs eagerly, op by op from Python.", fix=fix, **facts)
+    if traces >= WARN_TRACES:
+        summary = f"The train step was traced {traces} times."
+        fix = "Pad or bucket the batches to a few shapes, or give tf.function an input_signature."
+        return (failed if traces >= FAIL_TRACES else warned)(summary, fix=fix, **facts)
+    if dynamic:
+        return warned(f"Output shapes depend on values: {', '.join(dynamic)}.", **facts)
+    if varying:
+        fix = "padded_batch to a fixed length, or bucket_by_sequence_length with few boundaries"
+        return warned(f"Dimensions vary from batch to batch: {'; '.join(varying)}.", fix=fix, **facts)
+    if resolved and resolved.jit_compile and _partial_batches(program):
+        return warned(
+            "XLA compiles twice: the last batch of an epoch is smaller.",
+            fix="dataset.batch(…, drop_remainder=True)",
+            **facts,
+        )
+    return passed("Shapes are fixed and the train step was traced once or twice.", **facts)
+
+
+def varying_dimensions(program: Program) -> list[str]:
+    """Components of the batches with an unknown dimension other than the first."""
+    return [
+        spec
+        for spec in program.element_spec
+        if "…" in spec or spec.startswith("ragged") or "?" in spec.partition("[")[2].partition(",")[2]
+    ]
+
+
+def _partial_batches(program: Program) -> bool:
+    return any("[?" in spec for spec in program.element_spec)
+
+
+@check(
+    number="5.5",
+    needs=("program",),
+    uses=("baseline", "cached-input"),
+    threshold=f"Python in the train step fails; in the pipeline it warns, and fails when cached input"
+    f" gives ≥ {FAIL_GAIN:g}×",
+)
+def no_python_in_graph(evidence: Evidence) -> Outcome:
+    """No Python function runs inside the model or the input pipeline
+
+    What it looks at
+    py_function, numpy_function and from_generator among the pipeline's stages and the ops of the train
+    step, and data that is itself a Python generator.
+
+    Why it matters
+    Such a function holds Python's global lock: it uses one core, cannot be compiled or moved, and every
+    element passes through the interpreter.
+
+    How to fix
+    Write it with TensorFlow ops (tf.io, tf.image, tf.strings), or prepare its result once and store it
+    as TFRecords.
+    """
+    program, baseline = evidence.program, evidence.variant("baseline")
+    assert program is not None
+    in_step = sorted(PYTHON_OPS & ((baseline and baseline.train_ops) or {}).keys())
+    if in_step:
+        return failed(f"The train step itself calls Python: {', '.join(in_step)}.", op=in_step)
+    found = [described(stage) for stage in program.pipeline if stage.python and not stage.inside]
+    if program.data_kind == "generator":
+        found.append("the data is a Python generator")
+    if not found:
+        return passed("Nothing in the pipeline or the train step calls Python.")
+    gain = input_gain(evidence)
+    facts = {"python": found, "cached_input_over_baseline_ratio": gain}
+    summary = f"Python runs for every element: {', '.join(found)}."
+    if gain is not None and gain.low >= FAIL_GAIN:
+        return failed(summary, gain=gain, **facts)
+    return warned(summary, gain=gain if gain and gain.low >= WARN_GAIN else None, **facts)
+
+
+planned(__name__, {"5.6": ("memory_format", "The memory format suits the device")})

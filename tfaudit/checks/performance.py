@@ -1,0 +1,241 @@
+"""Performance analysis.
+
+Section 1 of the checklist: what is measured and how it looks.
+"""
+
+from __future__ import annotations
+
+from ..checking import (
+    Outcome,
+    check,
+    failed,
+    manual,
+    passed,
+    planned,
+    unknown,
+    warned,
+)
+from ..evidence import Evidence
+from ..records import Block, Interval
+from ..statistics import ratio_interval
+
+#: One rule for every measured gain: worth a warning from 5 %, a failure from a quarter.
+WARN_GAIN, FAIL_GAIN = 1.05, 1.25
+
+GAIN_RULE = f"lower end of the interval ≥ {WARN_GAIN:g}× warns, ≥ {FAIL_GAIN:g}× fails"
+
+#: Identical processes on a shared host differ by up to a tenth; less than that is no drift.
+WARN_DRIFT, FAIL_DRIFT = 0.10, 0.25
+
+#: A step beyond twice the median is an outlier; they may take a tenth of the time.
+OUTLIER_FACTOR, WARN_OUTLIER_SHARE = 2.0, 0.10
+
+#: The profiler's own tools drop the first and the last step.
+FEWEST_TRACED_STEPS = 3
+
+CALLBACK_FIX = """\
+from tfaudit import ThroughputCallback
+model.fit(…, callbacks=[ThroughputCallback(usd_per_hour=…)])"""
+
+
+@check(number="1.1", needs=("program", "source"))
+def throughput_reported(evidence: Evidence) -> Outcome:
+    """Training reports samples per second as it goes
+
+    What it looks at
+    The callbacks given to fit, and whether the project's source speaks of a rate.
+
+    Why it matters
+    A rate that nobody sees can halve without anyone noticing; it is what every cost follows from.
+
+    How to fix
+    Add tfaudit.ThroughputCallback to fit's callbacks: it adds samples per second, and per dollar, to the
+    progress bar, the logs and TensorBoard.
+    """
+    program, source = evidence.program, evidence.source
+    assert program is not None
+    for callback in program.callbacks:
+        if "throughput" in callback.name.lower():
+            return passed(f"{callback.name} reports it.")
+        if callback.name == "TensorBoard" and callback.options.get("update_freq", "epoch") != "epoch":
+            return passed("TensorBoard writes its steps per second (update_freq is set).")
+    if source.throughput:
+        return passed(f"The program reports a rate of its own ({source.throughput}).")
+    if program.form in ("factory", "builders"):
+        return manual("The target has no call of fit: does training report samples per second?")
+    return warned("Nothing in the program reports samples per second.", fix=CALLBACK_FIX)
+
+
+@check(number="1.2", needs=("baseline", "price"))
+def samples_per_dollar(evidence: Evidence) -> Outcome:
+    """Samples per dollar now
+
+    What it looks at
+    The baseline's samples per second × 3600 ÷ the machine's price per hour.
+
+    Why it matters
+    It is the one number in which a faster program and a cheaper machine can be compared.
+
+    How to fix
+    Raise samples per second with the measured findings below, or choose a cheaper machine that is
+    no slower for this job.
+    """
+    value = evidence.samples_per_usd("baseline")
+    assert value is not None and evidence.usd_per_hour is not None
+    return passed(
+        f"{value.median:,.0f} samples per dollar at ${evidence.usd_per_hour:g} per hour.",
+        baseline_samples_per_usd=value,
+        baseline_samples_per_s=evidence.samples_per_s("baseline"),
+        price_per_hour_usd=evidence.usd_per_hour,
+    )
+
+
+@check(
+    number="1.3",
+    needs=("baseline",),
+    threshold=f"second half of the run slower by ≥ {WARN_DRIFT:.0%} warns, by ≥ {FAIL_DRIFT:.0%} fails;"
+    f" steps beyond {OUTLIER_FACTOR:g}× the median taking ≥ {WARN_OUTLIER_SHARE:.0%} of the time warn",
+)
+def stable_throughput(evidence: Evidence) -> Outcome:
+    """Throughput is stable over the run
+
+    What it looks at
+    The baseline's blocks in order: the second half against the first, the spread between blocks, and
+    steps that took more than twice the median.
+
+    Why it matters
+    A rate that falls, or steps that stall now and then, point at buffers that run dry, memory that
+    fills, or a machine that is shared; an average hides them.
+
+    How to fix
+    Look at what happens at the slow steps: the shuffle buffer refilling, a callback, garbage
+    collection, other jobs on the machine. Then measure again for longer with --time-budget.
+    """
+    rates = evidence.rates("baseline")
+    baseline = evidence.variant("baseline")
+    assert baseline is not None
+    if len(rates) < 4:
+        return unknown(f"{len(rates)} blocks are too few to see a trend: raise --steps or --time-budget.")
+    half = len(rates) // 2
+    drift = ratio_interval(rates[-half:], rates[:half])
+    assert drift is not None
+    share = outlier_share(baseline.blocks)
+    facts = {
+        "second_half_over_first_half_ratio": drift,
+        "coefficient_of_variation_fraction": _variation(rates),
+        "time_in_outlier_steps_fraction": share,
+        "blocks": len(rates),
+    }
+    if drift.high < 1 and drift.median <= 1 - FAIL_DRIFT:
+        return failed(f"Throughput fell to {drift.median:.2f}× within the run.", **facts)
+    if drift.high < 1 and drift.median <= 1 - WARN_DRIFT:
+        return warned(f"Throughput fell to {drift.median:.2f}× within the run.", **facts)
+    if share >= WARN_OUTLIER_SHARE:
+        return warned(f"{share:.0%} of the time went into unusually long steps.", **facts)
+    return passed("No fall over the run and few unusually long steps.", **facts)
+
+
+def outlier_share(blocks: tuple[Block, ...]) -> float:
+    """Share of the timed nanoseconds that went into steps beyond `OUTLIER_FACTOR` × the median step."""
+    steps = sorted(step for block in blocks for step in block.step_ns)
+    if not steps:
+        return 0.0
+    limit = OUTLIER_FACTOR * steps[len(steps) // 2]
+    return sum(step for step in steps if step > limit) / sum(steps)
+
+
+def _variation(rates: list[float]) -> float:
+    mean = sum(rates) / len(rates)
+    return float((sum((rate - mean) ** 2 for rate in rates) / len(rates)) ** 0.5 / mean)
+
+
+@check(
+    number="1.8",
+    needs=("baseline", "cached-input"),
+    uses=("price",),
+    threshold=f"cached ÷ baseline: {GAIN_RULE}",
+)
+def input_bound_training(evidence: Evidence) -> Outcome:
+    """Training does not wait for its input
+
+    What it looks at
+    Samples per second as the job is, against the same job fed for ever from one cached batch.
+
+    Why it matters
+    The ratio is what fixing the input pipeline can give at most; on a faster accelerator this job
+    would only wait longer.
+
+    How to fix
+    Find the slow stage: compare input-only with cached-input (3.3), add parallel calls and a prefetch
+    (4.1), take Python out of the pipeline (5.5), then measure again.
+    """
+    gain = evidence.ratio("cached-input", to="baseline")
+    if gain is None:
+        return unknown("No block of either variant was measured.")
+    facts = {
+        "cached_input_over_baseline_ratio": gain,
+        "baseline_samples_per_s": evidence.samples_per_s("baseline"),
+        "cached_input_samples_per_s": evidence.samples_per_s("cached-input"),
+        "target_samples_per_usd": evidence.samples_per_usd("cached-input"),
+    }
+    share = f"Training reaches {min(1.0, 1 / gain.median):.0%} of what it does on cached input."
+    if gain.low >= FAIL_GAIN:
+        return failed(share, gain=gain, **facts)
+    if gain.low >= WARN_GAIN:
+        return warned(share, gain=gain, **facts)
+    return passed(f"Cached input gives {gain.median:.2f}×: input costs nothing that matters.", **facts)
+
+
+@check(
+    number="1.9",
+    needs=("profiled", "trace"),
+    threshold=f"at least {FEWEST_TRACED_STEPS} marked steps, and a device plane if there is an accelerator",
+)
+def profiler_trace(evidence: Evidence) -> Outcome:
+    """A healthy profiler trace of this run was captured
+
+    What it looks at
+    The trace of the profiled variant: its size, the steps marked in it, the planes of devices.
+
+    Why it matters
+    An empty or half trace looks like an idle device; all that is read from it depends on this.
+
+    How to fix
+    Without a device plane the profiler was refused by the driver: allow access to the GPU's
+    performance counters (NVreg_RestrictProfilingToAdminUsers=0, or --cap-add=SYS_ADMIN in a
+    container) and have libcupti on LD_LIBRARY_PATH.
+    """
+    trace = evidence.trace
+    assert trace is not None and trace.summary is not None
+    steps, devices = len(trace.summary.steps), len(trace.summary.devices)
+    facts = {
+        "steps": steps,
+        "device_planes": devices,
+        "size_bytes": trace.bytes,
+        "health": [str(note) for note in trace.summary.health],
+    }
+    if evidence.accelerators and not devices:
+        return failed("The trace shows no device, although there is one.", **facts)
+    if steps < FEWEST_TRACED_STEPS:
+        return failed(f"The trace shows {steps} marked steps.", **facts)
+    where = f"{devices} device planes" if devices else "the host alone, there being no accelerator"
+    return passed(f"The trace shows {steps} steps and {where}.", **facts)
+
+
+def input_gain(evidence: Evidence) -> Interval | None:
+    """What cached input gives; for checks that weigh a fault of the pipeline by what it costs."""
+    return evidence.ratio("cached-input", to="baseline")
+
+
+planned(
+    __name__,
+    {
+        "1.4": ("profiling_available", "Profiling can be switched on"),
+        "1.5": ("device_memory", "Device memory is used"),
+        "1.6": ("gpu_utilisation", "The GPU is used"),
+        "1.7": ("system_bottleneck", "CPU, disk and network are no bottleneck"),
+        "1.10": ("trace_input_bound", "The trace shows no wait for input"),
+        "1.11": ("idle_device", "The trace shows no idle device and no frequent copies"),
+        "1.12": ("top_device_ops", "The top ten device ops are as expected"),
+    },
+)

@@ -1,0 +1,171 @@
+"""Can these numbers be trusted?
+
+A section of our own: the audit of the audit.
+"""
+
+from __future__ import annotations
+
+from ..checking import Outcome, check, passed, planned, unknown, warned
+from ..evidence import Evidence
+from ..variants import VARIANTS
+
+#: An interval wider than this, either way, hides effects that the checks are about.
+WARN_NOISE = 0.10
+
+#: Ways of ending that say something of the program rather than of the audit.
+EXPLAINED = ("not-applied", "unsupported")
+
+
+@check(
+    number="8.1",
+    needs=("baseline",),
+    threshold=f"half the width of the 95 % interval ≥ {WARN_NOISE:.0%} of the median warns",
+)
+def baseline_noise(evidence: Evidence) -> Outcome:
+    """The baseline is measured closely enough
+
+    What it looks at
+    The bootstrap interval of the baseline's samples per second, over its blocks.
+
+    Why it matters
+    A gain smaller than the noise cannot be told from none.
+
+    How to fix
+    Give it longer (--time-budget), and keep the machine free of other work.
+    """
+    rate = evidence.samples_per_s("baseline")
+    if rate is None:
+        return unknown("No block of the baseline was measured.")
+    noise = (rate.high - rate.low) / 2 / rate.median
+    facts = {"noise_fraction": noise, "blocks": len(evidence.rates("baseline"))}
+    summary = f"The baseline is known to ±{noise:.1%}."
+    return (warned if noise >= WARN_NOISE else passed)(summary, **facts)
+
+
+@check(number="8.2", uses=tuple(VARIANTS))
+def variants_completed(evidence: Evidence) -> Outcome:
+    """Every variant ran to its end
+
+    What it looks at
+    How each variant's process ended.
+
+    Why it matters
+    What a failed variant would have shown is unknown, not fine.
+
+    How to fix
+    Each failure is told with its phase and the end of its output; its folder in the run has the rest.
+    """
+    bad = {
+        result.id: result.failure.message
+        for result in evidence.variants
+        if result.failure and result.failure.kind not in EXPLAINED
+    }
+    if not evidence.variants:
+        return unknown("No variant was run.")
+    if bad:
+        return warned(f"{len(bad)} of {len(evidence.variants)} variants gave no result.", failed=bad)
+    return passed(f"All {len(evidence.variants)} variants ran.")
+
+
+@check(number="8.4", needs=("baseline",), uses=tuple(VARIANTS))
+def resolved_configuration(evidence: Evidence) -> Outcome:
+    """What was asked for is what ran
+
+    What it looks at
+    The dtype policy and jit_compile that were in force in each variant, read back from the model.
+
+    Why it matters
+    Keras turns jit_compile off without failing, and a program's own policy overrides the one set for a
+    variant; a comparison would then compare nothing.
+
+    How to fix
+    Read the reason beside each variant that took no effect; compare only what ran.
+    """
+    baseline = evidence.variant("baseline")
+    resolved = baseline.resolved if baseline else None
+    ineffective = {
+        result.id: result.failure.message
+        for result in evidence.variants
+        if result.failure and result.failure.kind in EXPLAINED
+    }
+    facts = {
+        "no_effect": ineffective,
+        "jit_compile": resolved.jit_compile if resolved else None,
+        "dtype_policy": resolved.dtype_policy if resolved else None,
+        "steps_per_execution": resolved.steps_per_execution if resolved else None,
+    }
+    if ineffective:
+        names = ", ".join(ineffective)
+        return passed(f"Told apart from the others, since they took no effect: {names}.", **facts)
+    return passed("Every variant that ran had the setting it was named for.", **facts)
+
+
+@check(number="8.5", needs=("baseline",), uses=tuple(VARIANTS))
+def tracing_settled(evidence: Evidence) -> Outcome:
+    """Tracing and compiling had ended before the clock started
+
+    What it looks at
+    How often each variant traced its train step, and the first step's time, kept apart from the rest.
+
+    Why it matters
+    A step that traces or compiles takes seconds; among the timed steps it would falsify the rate.
+
+    How to fix
+    See 5.4 for what makes the train step trace again.
+    """
+    traces = {result.id: result.traces for result in evidence.variants if result.traces is not None}
+    if not traces:
+        return unknown("The train step is no traced function, so its traces cannot be counted.")
+    return passed(f"At most {max(traces.values())} traces in any variant.", traces=traces)
+
+
+@check(number="8.7", needs=("program",))
+def callbacks_left_out(evidence: Evidence) -> Outcome:
+    """What was left out of the measured job
+
+    What it looks at
+    Callbacks that write files or talk to services; they run in no variant.
+
+    Why it matters
+    The audited job is faster than the real one by what they cost.
+
+    How to fix
+    Nothing; bear it in mind when comparing with a full run.
+    """
+    program = evidence.program
+    assert program is not None
+    left_out = {item.name: item.reason for item in program.callbacks if not item.kept}
+    if not left_out:
+        return passed("Nothing was left out.")
+    return passed(f"Left out: {', '.join(left_out)}.", left_out=left_out)
+
+
+@check(number="8.8", needs=("machine",))
+def machine_limits(evidence: Evidence) -> Outcome:
+    """What this machine could not show
+
+    What it looks at
+    Whether there is an accelerator here.
+
+    Why it matters
+    On a CPU the gain of precision and compilation differs from that on a GPU, and there is no device to
+    stand idle.
+
+    How to fix
+    Run the same audit on the machine that trains.
+    """
+    if evidence.accelerators:
+        return passed(f"The job ran on {', '.join(evidence.accelerators)}.")
+    return unknown(
+        "No accelerator here: device use, copies and kernels could not be seen, and precision and XLA are"
+        " judged by what they do on this CPU."
+    )
+
+
+planned(
+    __name__,
+    {
+        "8.3": ("trace_health", "The trace is complete"),
+        "8.6": ("numerics", "Faster variants train as well"),
+    },
+)

@@ -1,0 +1,317 @@
+"""The command line: the only place that prints, exits, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from . import __version__
+from .errors import MeasurementError, TfauditError
+
+#: Statuses that end a run with exit code 1, by the word given to ``--fail-on``.
+FAIL_ON = {"warn": ("warn", "fail"), "fail": ("fail",), "never": ()}
+
+#: Exit codes: nothing failed, findings, wrong usage or target, nothing measured.
+OK, FINDINGS, USAGE, NOT_MEASURED = 0, 1, 2, 3
+
+
+class Duration(click.ParamType):
+    """Seconds, with ``s``, ``m`` or ``h`` behind them if need be."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?", str(value).strip())
+        if match is None or float(match[1]) <= 0:
+            self.fail(f"{value!r} is not a time: write 90, 90s, 2m or 1h.", param, ctx)
+        return float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[match[2] or "s"]
+
+
+class Command(click.Command):
+    """A command whose expected errors are one sentence and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TfauditError as error:
+            complain(str(error))
+            ctx.exit(error.exit_code)
+
+
+def complain(sentence: str) -> None:
+    """Say what is wrong, on stderr."""
+    click.echo(f"{click.style('Error:', fg='red')} {printable(sentence)}", err=True)
+
+
+def printable(text: str) -> str:
+    """Text from elsewhere without what a terminal would obey."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tfaudit")
+def cli() -> None:
+    """Audit a Keras training job by running it: what bounds it, what that costs, what to change."""
+
+
+def color_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--no-color``, which the variable NO_COLOR also sets."""
+
+    def apply(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value or os.environ.get("NO_COLOR"):
+            ctx.color = False
+
+    return click.option("--no-color", is_flag=True, expose_value=False, callback=apply, help="No colours.")(
+        function
+    )
+
+
+output_option = click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder.")
+price_option = click.option(
+    "--price", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Price per hour."
+)
+fail_option = click.option(
+    "--fail-on",
+    type=click.Choice(list(FAIL_ON)),
+    default="fail",
+    show_default=True,
+    help="Findings that end in exit code 1.",
+)
+check_option = click.option("-c", "--check", "checks", multiple=True, metavar="ID", help="Only it.")
+
+
+@dataclass(frozen=True)
+class Display:
+    """How results are shown."""
+
+    quiet: bool
+    color: bool | None
+
+    def report(self, report: Any, folder: Path) -> None:
+        """The summary on stdout, and where the report is."""
+        if self.quiet:
+            return
+        from .report import text
+
+        color = sys.stdout.isatty() if self.color is None else self.color
+        width = min(shutil.get_terminal_size().columns, 100)
+        click.echo(text.render(report, color=color, width=width), color=color)
+        click.echo(f"Report: {folder / 'report.html'}")
+
+
+@cli.command(cls=Command)
+@click.argument("target")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@output_option
+@click.option("--overwrite", is_flag=True, help="Replace the run that the folder holds.")
+@click.option("--variant", "variants", multiple=True, metavar="ID", help="Run only it.")
+@check_option
+@click.option("--steps", type=click.IntRange(min=1), help="Timed steps per variant.")
+@click.option("--time-budget", type=Duration(), help="Time for measuring, all in all.  [60s]")
+@click.option("--timeout", type=Duration(), default=300.0, help="Longest time for a phase.  [300s]")
+@price_option
+@fail_option
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of every variant.")
+@click.option("--spawn", is_flag=True, help="A fresh interpreter per variant, no fork server.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@color_option
+@click.pass_context
+def run(ctx: click.Context, target: str, arguments: tuple[str, ...], **options: Any) -> None:
+    """Audit TARGET: a script, file.py:factory, a module or module:factory.
+
+    Arguments for the target follow after --: tfaudit run train.py -- --epochs 3
+    """
+    from . import folder as folders
+    from . import runner
+    from .records import write
+
+    terminate_like_interrupt()
+    plan = make_plan(target, arguments, options)
+    folder = (options["output"] or folders.default(target, datetime.now())).absolute()
+    folders.prepare(folder, options["overwrite"])
+    write(folders.plan_path(folder), plan)
+    observer = make_observer(plan.variants, options["quiet"], ctx.color)
+    try:
+        results = runner.run(plan, folder / "variants", observer, options["spawn"])
+    except KeyboardInterrupt:
+        results = ()  # a second Ctrl-C, while children were being ended
+    report = judge(folder, Display(options["quiet"], ctx.color))
+    ctx.exit(exit_code(report, results, options["fail_on"]))
+
+
+def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) -> Any:
+    """What to run, from the command line. Raises `TfauditError` for what cannot be."""
+    from . import checking, machine, variants
+    from .program import source
+    from .records import Plan, Settings
+    from .target import find
+
+    found = find(target, arguments)
+    checks = checking.choose(options["checks"])
+    if options["variants"]:
+        wanted = set(options["variants"])
+    else:
+        wanted = {name for check in checks.values() for name in check.variants}
+    chosen = variants.plan(wanted)
+    if importlib.util.find_spec("tensorflow") is None:
+        raise MeasurementError(
+            "TensorFlow is not installed in this Python: install yours, or tfaudit[tensorflow]."
+        )
+    budget = options["time_budget"] or (None if options["steps"] else 60.0)
+    return Plan(
+        target=found,
+        working_directory=str(Path.cwd()),
+        variants=chosen,
+        checks=tuple(checks),
+        settings=Settings(
+            steps=options["steps"],
+            time_budget_s=budget,
+            phase_timeout_s=options["timeout"],
+            seed=options["seed"],
+        ),
+        source=source.read(found),
+        machine=machine.describe(),
+        usd_per_hour=options["price"],
+        tfaudit_version=__version__,
+        started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def make_observer(variants: tuple[str, ...], quiet: bool, color: bool | None) -> Any:
+    """Bars on a terminal, lines elsewhere, nothing when quiet."""
+    from . import progress
+
+    if quiet:
+        return progress.Silent()
+    kind = progress.Bars if sys.stderr.isatty() else progress.Lines
+    return kind(variants, color)
+
+
+def judge(folder: Path, display: Display, **changes: Any) -> Any:
+    """Gather a run folder, judge it, write the reports into it, and show the summary."""
+    from msgspec.structs import replace
+
+    from . import checking
+    from . import folder as folders
+    from .records import write
+    from .report import FORMATS, document
+
+    evidence = folders.gather(folder)
+    names = changes.pop("checks", ()) or evidence.plan.checks
+    evidence = replace(evidence, **{name: value for name, value in changes.items() if value})
+    report = document.build(evidence, checking.choose(names).values())
+    write(folders.evidence_path(folder), evidence)
+    write(folders.report_path(folder, "json"), report)
+    folders.report_path(folder, "html").write_text(FORMATS["html"](report), encoding="utf-8")
+    show_failure(evidence, display)
+    display.report(report, folder)
+    return report
+
+
+def show_failure(evidence: Any, display: Display) -> None:
+    """When the target itself failed: their traceback, once, and the sentence."""
+    baseline = evidence.variant("baseline")
+    failure = baseline.failure if baseline else None
+    if failure is None or failure.kind == "interrupted" or evidence.rates("baseline"):
+        return
+    if failure.detail and not display.quiet:
+        click.echo(printable(failure.detail.rstrip()), err=True)
+    complain(failure.message)
+
+
+def exit_code(report: Any, results: Any, fail_on: str) -> int:
+    """0 nothing failed, 1 findings, 2 the target is at fault, 3 could not measure or interrupted."""
+    baseline = next((variant for variant in report.variants if variant.id == "baseline"), None)
+    if not report.complete:
+        return NOT_MEASURED
+    if baseline is None or baseline.samples_per_s is None:
+        blamed = baseline and baseline.failure and baseline.failure.blames_target
+        return USAGE if blamed else NOT_MEASURED
+    return FINDINGS if any(report.counts[status] for status in FAIL_ON[fail_on]) else OK
+
+
+def terminate_like_interrupt() -> None:
+    """SIGTERM ends a run as Ctrl-C does: children are killed, what was measured is reported."""
+
+    def interrupt(number: int, frame: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+@cli.command(cls=Command)
+@click.argument("folder", type=click.Path(path_type=Path))
+@check_option
+@price_option
+@fail_option
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@color_option
+@click.pass_context
+def audit(ctx: click.Context, folder: Path, fail_on: str, quiet: bool, **changes: Any) -> None:
+    """Judge a finished run again, without running anything. TensorFlow is not needed."""
+    changes["usd_per_hour"] = changes.pop("price")
+    report = judge(folder.absolute(), Display(quiet, ctx.color), **changes)
+    ctx.exit(exit_code(report, None, fail_on))
+
+
+@cli.command(cls=Command)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("-f", "--format", "form", default="text", show_default=True, help="html, json, md or text.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file instead of stdout.")
+@color_option
+@click.pass_context
+def report(ctx: click.Context, folder: Path, form: str, output: Path | None) -> None:
+    """Render a finished run's report once more."""
+    from . import folder as folders
+    from .errors import UsageError
+    from .report import FORMATS, text
+
+    if form not in FORMATS:
+        raise UsageError(f"There is no format {form!r}: choose from {', '.join(FORMATS)}.")
+    document = folders.report(folder)
+    if form == "text" and output is None:
+        color = sys.stdout.isatty() if ctx.color is None else ctx.color
+        width = min(shutil.get_terminal_size().columns, 100)
+        click.echo(text.render(document, color=color, width=width), color=color, nl=False)
+        return
+    rendered = FORMATS[form](document)
+    if output is None:
+        click.echo(rendered, nl=not rendered.endswith("\n"))
+        return
+    try:
+        output.write_text(rendered, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}.") from None
+
+
+@cli.command(cls=Command)
+@color_option
+def checks() -> None:
+    """List the checks by section."""
+    from .checking import load
+
+    section = ""
+    for item in load().values():
+        if item.section != section:
+            section = item.section
+            click.echo(click.style(f"\n{section}" if item.number != "1.1" else section, bold=True))
+        how = ", ".join((*item.needs, *item.uses)) if item.is_built else "not implemented yet"
+        click.echo(f"{item.number:>5}  {item.title}  {click.style(f'[{how}]', dim=True)}")
+
+
+def main() -> None:
+    """The console script."""
+    cli(prog_name="tfaudit")

@@ -1,0 +1,130 @@
+"""All that a check may know, and nothing else. ``evidence.json`` holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any as TraceSummary  # TEMPORARY
+
+from msgspec.structs import replace
+
+from .records import (
+    Environment,
+    Interval,
+    Plan,
+    Program,
+    Record,
+    Source,
+    VariantResult,
+)
+from .statistics import median_interval, ratio_interval
+
+#: A variant that ended badly still counts when it was measured in so many blocks before.
+FEWEST_BLOCKS = 5
+
+#: Facts other than variants that a check may name in its ``needs``.
+FACTS = ("program", "source", "trace", "price", "machine")
+
+
+class TraceEvidence(Record):
+    """The profiled variant's trace: its summary, or one sentence on why there is none."""
+
+    bytes: int = 0
+    summary: TraceSummary | None = None
+    problem: str = ""
+
+
+class Evidence(Record):
+    """What a run gathered."""
+
+    plan: Plan
+    variants: tuple[VariantResult, ...]
+    machine: Environment
+    program: Program | None = None
+    trace: TraceEvidence | None = None
+    usd_per_hour: float | None = None
+
+    def only(self, needs: Iterable[str]) -> Evidence:
+        """The same without the variants and facts that are not named."""
+        wanted = set(needs)
+        return replace(
+            self,
+            variants=tuple(result for result in self.variants if result.id in wanted),
+            program=self.program if "program" in wanted else None,
+            trace=self.trace if "trace" in wanted else None,
+            usd_per_hour=self.usd_per_hour if "price" in wanted else None,
+        )
+
+    def variant(self, identifier: str) -> VariantResult | None:
+        """A variant's result; None when it is no part of this evidence."""
+        return next((result for result in self.variants if result.id == identifier), None)
+
+    def why_missing(self, need: str) -> str:
+        """Why a needed variant or fact is not there, in a sentence; empty when it is."""
+        if need == "trace":
+            if self.trace is None:
+                return "The profiled variant was not run."
+            return self.trace.problem
+        if need == "price":
+            return "" if self.usd_per_hour is not None else NO_PRICE
+        if need == "program":
+            return "" if self.program else f"The job is not known. {self.why_missing('baseline')}"
+        if need in FACTS:
+            return ""
+        result = self.variant(need)
+        if result is None:
+            return f"The variant {need} was not run: it is no part of this audit's --variant list."
+        if result.status == "measured" or len(result.blocks) >= FEWEST_BLOCKS:
+            return ""
+        return result.failure.message if result.failure else f"The variant {need} gave nothing."
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was stopped before its end."""
+        return any(
+            result.failure is not None and result.failure.kind == "interrupted" for result in self.variants
+        )
+
+    @property
+    def source(self) -> Source:
+        return self.plan.source
+
+    def rates(self, identifier: str) -> list[float]:
+        """Samples per second of each block of a variant; empty when it was not measured."""
+        result = self.variant(identifier)
+        return block_rates(result) if result else []
+
+    def samples_per_s(self, identifier: str) -> Interval | None:
+        return median_interval(self.rates(identifier))
+
+    def samples_per_usd(self, identifier: str) -> Interval | None:
+        """Samples per second × 3600 ÷ price per hour; None without a price."""
+        rate = self.samples_per_s(identifier)
+        if rate is None or self.usd_per_hour is None:
+            return None
+        return scaled(rate, 3600 / self.usd_per_hour)
+
+    def ratio(self, identifier: str, to: str) -> Interval | None:
+        """Samples per second of one variant over another's."""
+        return ratio_interval(self.rates(identifier), self.rates(to))
+
+    @property
+    def accelerators(self) -> tuple[str, ...]:
+        """Names of the devices that are no CPU."""
+        return tuple(
+            device.description or device.name
+            for device in self.machine.devices
+            if device.kind not in ("CPU", "XLA_CPU")
+        )
+
+
+NO_PRICE = "No price is known: give what the machine costs per hour with --price, e.g. --price 1.006."
+
+
+def block_rates(result: VariantResult) -> list[float]:
+    """Samples per second of each measured block."""
+    return [block.samples / block.duration_ns * 1e9 for block in result.blocks if block.duration_ns]
+
+
+def scaled(interval: Interval, factor: float) -> Interval:
+    """An interval in another unit."""
+    return Interval(median=interval.median * factor, low=interval.low * factor, high=interval.high * factor)

@@ -1,0 +1,130 @@
+"""Changes to what a job is fed with. Runs in the child, with the user's TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from .job import VariedJob
+
+#: Arguments of ``fit`` that describe arrays; a dataset of finished batches takes none of them.
+ARRAY_ARGUMENTS = ("y", "batch_size", "sample_weight", "class_weight", "shuffle", "validation_split")
+
+
+class NotTransformable(Exception):
+    """The data cannot be changed as this variant needs; the message says why, in a sentence."""
+
+
+def is_dataset(data: Any) -> bool:
+    """Whether ``data`` is a ``tf.data.Dataset``."""
+    import tensorflow as tf
+
+    return isinstance(data, tf.data.Dataset)
+
+
+def before_prefetch(dataset: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply ``change`` to a dataset beneath its trailing prefetch, which stays the last stage.
+
+    The inner dataset of a prefetch (and of the options wrapped around it) is no public attribute of
+    tf.data; it has had this name since TensorFlow 2.0.
+    """
+    kind = type(dataset).__name__
+    if kind.endswith("OptionsDataset"):
+        inner = before_prefetch(dataset._input_dataset, change)
+        return inner.with_options(dataset.options())
+    if kind.endswith("PrefetchDataset"):
+        return change(dataset._input_dataset).prefetch(dataset._buffer_size)
+    return change(dataset)
+
+
+def repeat_first_batch(job: VariedJob) -> VariedJob:
+    """The same job fed for ever with its first batch from memory.
+
+    A ``tf.data.Dataset`` stays in place up to that batch. Arrays, generators and PyDatasets are
+    asked for one batch through Keras, exactly as the model would get it.
+    """
+    if is_dataset(job.dataset):
+        repeated = before_prefetch(job.dataset, lambda data: data.take(1).cache().repeat())
+        return replace(job, dataset=repeated)
+    import tensorflow as tf
+
+    batch = first_batch(job)
+    if job.train_step is not None:
+        # A hand-written loop is given the very object that its own iterable would yield.
+        return replace(job, dataset=Repeated(batch))
+    repeated = tf.data.Dataset.from_tensors(batch).repeat().prefetch(tf.data.AUTOTUNE)
+    fit = {name: value for name, value in job.fit.items() if name not in ARRAY_ARGUMENTS}
+    return replace(job, dataset=repeated, fit=fit)
+
+
+class Repeated:
+    """An iterable that yields the same batch for ever."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield self.batch
+
+
+def first_batch(job: VariedJob) -> Any:
+    """The first batch as a train step of this job would receive it.
+
+    Keras is made to run one eager step that hands its data over instead of training, so that every
+    kind of data goes through the adapter that ``fit`` uses, class weights included.
+    """
+    if job.train_step is not None:
+        for batch in job.dataset:
+            return batch
+        raise NotTransformable("The dataset gave no batch.")
+
+    caught: list[Any] = []
+
+    def hand_over(data: Any) -> Any:
+        caught.append(data)
+        raise _Caught
+
+    assert job.original_fit is not None
+    arguments = {**job.fit, "epochs": 1, "initial_epoch": 0, "verbose": 0, "callbacks": None}
+    eagerly = replaced(job.model, train_step=hand_over, train_function=None)
+    with eagerly, _run_eagerly(job.model), contextlib.suppress(_Caught):
+        job.original_fit(job.model, job.dataset, **arguments)
+    if not caught:
+        raise NotTransformable("The data gave no batch.")
+    batch = caught[0]
+    if isinstance(batch, (tuple, list)):
+        return tuple(part for part in batch if part is not None)
+    return batch
+
+
+@contextlib.contextmanager
+def replaced(model: Any, **attributes: Any) -> Iterator[None]:
+    """Give a model other instance attributes for a while, past Keras's tracking of assignments."""
+    before = {name: model.__dict__[name] for name in attributes if name in model.__dict__}
+    for name, value in attributes.items():
+        object.__setattr__(model, name, value)
+    try:
+        yield
+    finally:
+        for name in attributes:
+            if name in before:
+                object.__setattr__(model, name, before[name])
+            else:
+                model.__dict__.pop(name, None)
+
+
+@contextlib.contextmanager
+def _run_eagerly(model: Any) -> Iterator[None]:
+    eagerly, compiled = model.run_eagerly, model.jit_compile
+    model.jit_compile, model.run_eagerly = False, True
+    try:
+        yield
+    finally:
+        model.run_eagerly, model.jit_compile = eagerly, compiled
+
+
+class _Caught(BaseException):
+    """Leaves ``fit`` once the batch is in hand; no user code may catch it by accident."""

@@ -1,0 +1,57 @@
+"""The machine that the audit runs on, told without TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+
+from .records import Environment
+
+#: Our own side of a measurement; TensorFlow and Keras are told by the children.
+PACKAGES = ("tfaudit", "tensorboard-plugin-profile", "pandas")
+
+
+def describe() -> Environment:
+    """This machine and our own versions. Devices are for the children to see."""
+    return Environment(
+        machine=platform.node(),
+        os=platform.platform(terse=True),
+        cpu=_cpu(),
+        cores=_cores(),
+        memory_bytes=psutil.virtual_memory().total,
+        devices=(),
+        versions={"python": platform.python_version(), **_versions()},
+    )
+
+
+def _versions() -> dict[str, str]:
+    return {name: version for name in PACKAGES if (version := installed_version(name))}
+
+
+def installed_version(package: str) -> str | None:
+    """The version of an installed distribution; None when there is none of that name."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    """Cores that this process may use: a container or ``taskset`` may allow fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,137 @@
+"""Which of the user's callbacks may take part in an audit."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from ..records import CallbackFact
+
+#: Keras's own callbacks that write files or talk to a service.
+WRITERS = frozenset(
+    {
+        "BackupAndRestore",
+        "CSVLogger",
+        "ModelCheckpoint",
+        "OrbaxCheckpoint",
+        "RemoteMonitor",
+        "TensorBoard",
+    }
+)
+
+#: Settings of a callback that a check reads.
+READ_OPTIONS = ("monitor", "update_freq")
+
+#: Packages whose callbacks report to a tracking service or write run folders.
+TRACKERS = frozenset(
+    {
+        "aim",
+        "azureml",
+        "clearml",
+        "codecarbon",
+        "comet_ml",
+        "dagshub",
+        "dvclive",
+        "guild",
+        "mlflow",
+        "neptune",
+        "polyaxon",
+        "sacred",
+        "sagemaker",
+        "swanlab",
+        "tensorboardX",
+        "trackio",
+        "wandb",
+    }
+)
+
+#: Packages whose callbacks were looked at: what they define writes nothing unless named above.
+OWN_PACKAGES = frozenset({"keras", "tf_keras", "tfaudit"})
+
+#: Names that a callback's own code would mention if it wrote a file.
+WRITING_CALLS = frozenset(
+    {
+        "create_file_writer",
+        "dump",
+        "imsave",
+        "makedirs",
+        "mkdir",
+        "open",
+        "save",
+        "save_model",
+        "save_weights",
+        "savefig",
+        "savez",
+        "to_csv",
+        "to_json",
+        "to_parquet",
+        "write_bytes",
+        "write_text",
+    }
+)
+
+
+def split(callbacks: Any) -> tuple[list[Any], list[CallbackFact]]:
+    """Separate the callbacks to keep from those that write; return the kept ones and facts on all."""
+    kept: list[Any] = []
+    facts: list[CallbackFact] = []
+    for callback in _listed(callbacks):
+        reason = why_left_out(callback)
+        if not reason:
+            kept.append(callback)
+        kind = type(callback)
+        facts.append(
+            CallbackFact(
+                name=kind.__name__,
+                module=kind.__module__,
+                bases=tuple(base.__name__ for base in kind.__mro__[1:-1]),
+                kept=not reason,
+                reason=reason,
+                options={
+                    name: str(vars(callback)[name])
+                    for name in READ_OPTIONS
+                    if name in getattr(callback, "__dict__", {})
+                },
+            )
+        )
+    return kept, facts
+
+
+def _listed(callbacks: Any) -> Iterable[Any]:
+    if callbacks is None:
+        return []
+    callbacks = getattr(callbacks, "callbacks", callbacks)  # a CallbackList
+    return callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+
+
+def why_left_out(callback: Any) -> str:
+    """Why an audit must not run this callback; empty when it may."""
+    kinds = type(callback).__mro__[:-1]
+    for kind in kinds:
+        package = kind.__module__.partition(".")[0]
+        if package in TRACKERS:
+            return f"reports to {package}"
+        if package in ("keras", "tf_keras") and kind.__name__ in WRITERS:
+            return "writes files" if kind.__name__ != "RemoteMonitor" else "talks to a server"
+    own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in OWN_PACKAGES]
+    functions = [member for kind in own for member in vars(kind).values()]
+    functions += list(vars(callback).values())  # LambdaCallback keeps its functions there
+    for function in functions:
+        if isinstance(function, types.MethodType):
+            function = function.__func__
+        if isinstance(function, types.FunctionType):
+            package = function.__module__ or ""
+            found = set() if package.partition(".")[0] in OWN_PACKAGES else _names(function.__code__)
+            if writing := sorted(found & WRITING_CALLS):
+                return f"may write files (its code uses {writing[0]})"
+    return ""
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Names that a function mentions, nested functions included."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _names(constant)
+    return names

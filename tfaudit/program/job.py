@@ -1,0 +1,186 @@
+"""Facts on a captured job. Runs in the child, with the user's TensorFlow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from ..feeding import is_dataset
+from ..job import VariedJob
+from ..machine import installed_version
+from ..records import CallbackFact, Device, Program, Resolved, VariantEnvironment
+from . import pipeline
+
+#: Packages whose versions belong in a report.
+PACKAGES = ("keras", "tf_keras", "numpy")
+
+
+def describe(job: VariedJob, callbacks: list[CallbackFact]) -> Program:
+    """What can be told of a job before it runs."""
+    model = job.model
+    return Program(
+        form=job.form,
+        model_class=type(model).__name__,
+        model_name=str(getattr(model, "name", "")),
+        parameters=_parameters(model),
+        layers=_count(getattr(model, "layers", None)),
+        data_kind=data_kind(job.dataset),
+        element_spec=element_spec(job.dataset),
+        cardinality=int(job.dataset.cardinality()) if is_dataset(job.dataset) else None,
+        pipeline=pipeline.stages(job.dataset) if is_dataset(job.dataset) else (),
+        callbacks=tuple(callbacks),
+        fit_arguments={name: _short(value) for name, value in job.fit.items() if name != "callbacks"},
+        location=job.location,
+    )
+
+
+def data_kind(data: Any) -> str:
+    """One word for what ``fit`` is fed with, as in `Program.data_kind`."""
+    if is_dataset(data):
+        return "tf.data"
+    names = {kind.__name__ for kind in type(data).__mro__}
+    if names & {"PyDataset", "Sequence"} and hasattr(data, "__getitem__"):
+        return "PyDataset"
+    if hasattr(data, "__next__"):
+        return "generator"
+    if isinstance(data, (list, tuple, Mapping)) or hasattr(data, "shape"):
+        return "arrays"
+    return type(data).__name__
+
+
+def element_spec(data: Any) -> tuple[str, ...]:
+    """``name: dtype[shape]`` for each component of a dataset's batches; empty for other data."""
+    if not is_dataset(data):
+        return ()
+    return tuple(_specs(data.element_spec, ""))
+
+
+def _specs(spec: Any, name: str) -> list[str]:
+    if isinstance(spec, Mapping):
+        parts = list(spec.items())
+    elif isinstance(spec, (tuple, list)):
+        labels = ("x", "y", "sample_weight") if not name else range(len(spec))
+        parts = list(zip(labels, spec, strict=False))
+    else:
+        shape = getattr(spec, "shape", None)
+        if shape is None or shape.rank is None:
+            dimensions = "…"
+        else:
+            dimensions = ", ".join("?" if size is None else str(size) for size in shape)
+        ragged = "ragged " if "Ragged" in type(spec).__name__ else ""
+        dtype = getattr(getattr(spec, "dtype", None), "name", type(spec).__name__)
+        return [f"{name or 'x'}: {ragged}{dtype}[{dimensions}]"]
+    return [line for key, part in parts for line in _specs(part, f"{name}.{key}" if name else str(key))]
+
+
+def _parameters(model: Any) -> int | None:
+    try:
+        return int(model.count_params())
+    except Exception:
+        return None  # not built yet, or no Keras model
+
+
+def _count(values: Any) -> int | None:
+    return len(values) if isinstance(values, (list, tuple)) else None
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (int, float, str, bool)) or value is None:
+        return repr(value)[:80]
+    return type(value).__name__
+
+
+def resolve(job: VariedJob) -> Resolved:
+    """The configuration that is in force once the train function has been built."""
+    model, framework = job.model, job.framework
+    if job.train_step is not None:
+        return Resolved(
+            jit_compile=_compiled_by_xla(job.train_step),
+            dtype_policy=dtype_policy(model),
+            run_eagerly=not hasattr(job.train_step, "get_concrete_function"),
+            framework=framework,
+        )
+    requested = _compile_config(model).get("jit_compile", "")
+    return Resolved(
+        jit_compile=bool(getattr(model, "jit_compile", False)),
+        jit_compile_requested=str(requested),
+        dtype_policy=dtype_policy(model),
+        run_eagerly=bool(model.run_eagerly),
+        steps_per_execution=int(getattr(model, "steps_per_execution", None) or 1),
+        optimizer=type(model.optimizer).__name__,
+        replicas=int(model.distribute_strategy.num_replicas_in_sync),
+        framework=framework,
+    )
+
+
+def _compile_config(model: Any) -> Mapping[str, Any]:
+    config = getattr(getattr(model, "_compile_config", None), "config", None)
+    return config if isinstance(config, Mapping) else {}
+
+
+def _compiled_by_xla(train_step: Any) -> bool:
+    return bool(getattr(train_step, "_jit_compile", False))
+
+
+def dtype_policy(model: Any) -> str:
+    """The dtype policy of most layers that hold weights; ties go to the first."""
+    flatten = getattr(model, "_flatten_layers", None)
+    layers = list(flatten(include_self=True)) if flatten else []
+    policies = Counter(
+        str(getattr(policy, "name", policy))
+        for layer in layers
+        if getattr(layer, "_trainable_variables", None) or getattr(layer, "_trainable_weights", None)
+        if (policy := getattr(layer, "dtype_policy", None) or getattr(layer, "_dtype_policy", None))
+    )
+    return policies.most_common(1)[0][0] if policies else ""
+
+
+def graph_ops(graph: Any) -> dict[str, int]:
+    """Op types of a traced train step, loop bodies and called functions included, with their counts."""
+    if graph is None:
+        return {}
+    counts = Counter(operation.type for operation in graph.get_operations())
+    for function in getattr(graph, "_functions", {}).values():
+        definition = getattr(function, "function_def", None)
+        counts.update(node.op for node in getattr(definition, "node_def", ()))
+    return dict(sorted(counts.items()))
+
+
+def environment() -> VariantEnvironment:
+    """Versions and devices of this process; asking for the devices initialises them."""
+    import platform
+
+    import tensorflow as tf
+
+    versions = {"python": platform.python_version()}
+    versions |= {name: version for name in PACKAGES if (version := installed_version(name))}
+    versions["tensorflow"] = tf.__version__
+    return VariantEnvironment(versions=versions, devices=tuple(_devices()))
+
+
+def _devices() -> list[Device]:
+    import tensorflow as tf
+
+    devices = []
+    for device in tf.config.list_physical_devices():
+        details = tf.config.experimental.get_device_details(device)
+        capability = details.get("compute_capability")
+        devices.append(
+            Device(
+                name=device.name,
+                kind=device.device_type,
+                description=str(details.get("device_name", "")),
+                compute_capability=".".join(map(str, capability)) if capability else None,
+            )
+        )
+    return devices
+
+
+def peak_device_bytes() -> int | None:
+    """The largest memory in use on the first GPU so far; None without one."""
+    import tensorflow as tf
+
+    if not tf.config.list_logical_devices("GPU"):
+        return None
+    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])

@@ -1,0 +1,118 @@
+"""The tf.data pipeline of a job as a list of stages. Runs in the child, with the user's TensorFlow.
+
+Stages are read from the Python objects that tf.data keeps for each transformation; their class and
+attribute names are private, so whatever is not found is left out rather than guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ..records import Stage
+
+#: Ops that call back into the Python interpreter.
+PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless", "GeneratorDataset"})
+
+#: Class or op names, without ``Dataset`` and version, that differ from the method's name.
+METHOD_NAMES = {
+    "parallel_map": "map",
+    "parallel_interleave": "interleave",
+    "parallel_batch": "batch",
+    "parallel_filter": "filter",
+    "memory_cache": "cache",
+    "tensor_slice": "from_tensor_slices",
+    "tensor": "from_tensors",
+    "tf_record": "TFRecordDataset",
+    "text_line": "TextLineDataset",
+    "fixed_length_record": "FixedLengthRecordDataset",
+    "generator": "from_generator",
+    "options": "with_options",
+    "zip": "zip",
+    "directed_interleave": "sample_from_datasets",
+}
+
+
+def stages(dataset: Any) -> tuple[Stage, ...]:
+    """The pipeline of a ``tf.data.Dataset`` from its sources to its end."""
+    return tuple(_walk(dataset))
+
+
+def _walk(dataset: Any) -> Iterator[Stage]:
+    op = method_name(type(dataset).__name__)
+    function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
+    graph = getattr(getattr(function, "function", None), "graph", None)
+    written = getattr(function, "_func", None)
+    inner = {} if graph is None else _op_types(graph)
+    if "GeneratorDataset" in inner:
+        # from_generator is built from flat_map over a one-element dataset of generator ids.
+        yield Stage(op="from_generator", python=True)
+        return
+    for source in dataset._inputs():
+        yield from _walk(source)
+    yield from (_nested(op, kind) for kind in inner if kind.endswith(_DATASET_OPS))
+    parallel = "Parallel" in type(dataset).__name__
+    yield Stage(
+        op=op,
+        function=_name(written),
+        location=_location(written),
+        num_parallel_calls=_number(dataset, "_num_parallel_calls") if parallel else None,
+        buffer_size=_number(dataset, "_buffer_size"),
+        batch_size=_number(dataset, "_batch_size"),
+        drop_remainder=_flag(dataset, "_drop_remainder"),
+        python=not PYTHON_OPS.isdisjoint(inner),
+    )
+
+
+_DATASET_OPS = ("Dataset", "DatasetV2", "DatasetV3", "DatasetV4")
+
+
+def method_name(kind: str) -> str:
+    """``_ParallelMapDataset`` or ``ParallelMapDatasetV2`` to ``map``: the method that a user wrote."""
+    bare = re.sub(r"Dataset(V\d)?$|DatasetV\dAdapter$", "", kind.lstrip("_"))
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", bare).lower()
+    return METHOD_NAMES.get(snake, snake)
+
+
+def _nested(op: str, kind: str) -> Stage:
+    parallel = kind.startswith("Parallel")
+    return Stage(op=method_name(kind), inside=op, num_parallel_calls=-1 if parallel else None)
+
+
+def _op_types(graph: Any) -> dict[str, None]:
+    """Types of the ops in a function's graph and in the functions that it calls, in order."""
+    definition = graph.as_graph_def()
+    nodes = [*definition.node]
+    for function in definition.library.function:
+        nodes += function.node_def
+    return dict.fromkeys(node.op for node in nodes)
+
+
+def _name(function: Any) -> str | None:
+    if function is None:
+        return None
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _location(function: Any) -> str | None:
+    function = getattr(function, "__wrapped__", function)
+    method = vars(type(function)).get("__call__")
+    code = getattr(function, "__code__", None) or getattr(method, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else None
+
+
+def _number(dataset: Any, attribute: str) -> int | None:
+    value = getattr(dataset, attribute, None)
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError):
+        return None  # a symbolic tensor inside another function
+
+
+def _flag(dataset: Any, attribute: str) -> bool | None:
+    value = getattr(dataset, attribute, None)
+    try:
+        return None if value is None else bool(value)
+    except TypeError:
+        return None

@@ -1,0 +1,111 @@
+"""What the project's own source says, read by ``ast`` and never imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from collections import deque
+from pathlib import Path
+
+from ..records import Source, Target
+
+#: Text that reports a rate: ``images_per_sec``, "samples/s", ``examples per second``.
+THROUGHPUT = re.compile(
+    r"(?:samples|images|examples|tokens|records|sequences|frames)[ _]?(?:per|/)[ _]?s(?:ec|econd)?s?\b", re.I
+)
+
+#: A bound on the files read, so that a target at the root of a large tree stays quick.
+MAX_FILES = 200
+
+
+def read(target: Target) -> Source:
+    """Imports and calls in the target's file and in the project modules reached from it."""
+    start = Path(target.path)
+    root = start.parent
+    if not target.is_file:
+        for _ in range(target.name.count(".")):
+            root = root.parent
+    imports: dict[str, str] = {}
+    calls: dict[str, str] = {}
+    throughput: list[str] = []
+    stops: list[str] = []
+    seen: dict[Path, None] = {}
+    waiting = deque([start])
+    while waiting and len(seen) < MAX_FILES:
+        path = waiting.popleft()
+        if path in seen:
+            continue
+        seen[path] = None
+        text, tree = _parse(path)
+        if tree is None:
+            continue
+        if match := THROUGHPUT.search(text):
+            throughput.append(f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}")
+        for node in ast.walk(tree):
+            for module in _imported(node):
+                imports.setdefault(module, f"{path.name}:{getattr(node, 'lineno', 0)}")
+                waiting.extend(_project_files(module, path.parent, root))
+            if isinstance(node, ast.Call) and (name := dotted(node.func)):
+                calls.setdefault(name, f"{path.name}:{node.lineno}")
+            if isinstance(node, ast.Attribute) and node.attr == "stop_training":
+                stops.append(f"{path.name}:{node.lineno}")
+    return Source(
+        imports=imports,
+        calls=calls,
+        throughput=next(iter(throughput), None),
+        stops=next(iter(stops), None),
+        files=tuple(path.name for path in seen),
+    )
+
+
+def _parse(path: Path) -> tuple[str, ast.Module | None]:
+    try:
+        with tokenize.open(path) as file:
+            text = file.read()
+            return text, ast.parse(text)
+    except (OSError, SyntaxError, ValueError):
+        return "", None  # the target itself was parsed before; a broken neighbour is not our business
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """Full names that an import statement may load: ``from a import b`` is both ``a`` and ``a.b``."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        prefix = "." * node.level + (node.module or "")
+        joint = "" if prefix.endswith(".") or not prefix else "."
+        own = [prefix] if node.module else []
+        return own + [f"{prefix}{joint}{alias.name}" for alias in node.names]
+    return []
+
+
+def _project_files(module: str, folder: Path, root: Path) -> list[Path]:
+    """The project's files behind an imported name; none for anything installed."""
+    stripped = module.lstrip(".")
+    level = len(module) - len(stripped)
+    parts = [part for part in stripped.split(".") if part and part != "*"]
+    starts = [root, folder]
+    if level:
+        start = folder
+        for _ in range(level - 1):
+            start = start.parent
+        starts = [start]
+    found = []
+    for start in starts:
+        place = start.joinpath(*parts)
+        found += [path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()]
+    return found if parts else []
+
+
+def dotted(node: ast.expr) -> str:
+    """A called name as written: ``a.b.c``; calls on other expressions keep their attribute chain."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    elif parts:
+        parts.append("")
+    return ".".join(reversed(parts))

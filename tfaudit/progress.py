@@ -1,0 +1,116 @@
+"""Progress on stderr: a bar per variant on a terminal, a line per variant elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from .records import VariantResult
+from .report.numbers import number
+from .statistics import median_interval
+
+_PHASES = {
+    "start": "starting",
+    "load": "loading the program",
+    "build": "building and compiling",
+    "warm-up": "warming up",
+    "trace": "tracing",
+    "finish": "finishing",
+}
+
+#: A phase that takes longer than this share of its time-out is shown with the time-out beside it.
+_LONG_SHARE = 0.1
+
+
+class Silent:
+    """Shows nothing."""
+
+    def variant_started(self, variant: str) -> None: ...
+
+    def phase_started(self, variant: str, phase: str) -> None: ...
+
+    def waiting(self, variant: str, phase: str, elapsed_s: float, limit_s: float) -> None: ...
+
+    def block_measured(self, variant: str, fraction: float, samples_per_s: float) -> None: ...
+
+    def variant_finished(self, result: VariantResult) -> None: ...
+
+
+class Lines(Silent):
+    """One line per finished variant; for logs and pipes."""
+
+    def __init__(self, variants: tuple[str, ...], color: bool | None = None) -> None:
+        self._width = max(map(len, variants))
+        self._color = color
+
+    def variant_finished(self, result: VariantResult) -> None:
+        label = result.id.ljust(self._width)
+        click.echo(f"{label}  {ending(result)}", err=True, color=self._color)
+
+
+class Bars(Lines):
+    """A bar that moves while a variant is measured, and becomes its line at the end."""
+
+    def __init__(self, variants: tuple[str, ...], color: bool | None = None) -> None:
+        super().__init__(variants, color)
+        self._bar: Any = None
+        self._began_s = 0.0
+
+    def variant_started(self, variant: str) -> None:
+        self._bar = click.progressbar(
+            length=100,
+            label=variant.ljust(self._width),
+            file=click.get_text_stream("stderr"),
+            show_eta=False,
+            show_percent=False,
+            width=24,
+            item_show_func=lambda text: text,
+            fill_char="━",
+            empty_char=" ",
+            color=self._color,
+        )
+        self.phase_started(variant, "start")
+
+    def phase_started(self, variant: str, phase: str) -> None:
+        if phase == "measure":
+            self._began_s = time.monotonic()
+        elif phase in _PHASES:
+            self._show(_PHASES[phase])
+
+    def waiting(self, variant: str, phase: str, elapsed_s: float, limit_s: float) -> None:
+        if phase == "measure":
+            return
+        text = f"{_PHASES.get(phase, phase)} {elapsed_s:.0f} s"
+        if elapsed_s > _LONG_SHARE * limit_s:
+            text += f" (at most {limit_s:g})"
+        self._show(text)
+
+    def block_measured(self, variant: str, fraction: float, samples_per_s: float) -> None:
+        elapsed_s = time.monotonic() - self._began_s
+        left_s = elapsed_s * (1 - fraction) / fraction if fraction else 0.0
+        self._bar.pos = round(100 * fraction)
+        self._show(f"{number(samples_per_s)} samples/s, {left_s:.0f} s left")
+
+    def _show(self, text: str) -> None:
+        self._bar.current_item = text
+        self._bar.render_progress()
+
+    def variant_finished(self, result: VariantResult) -> None:
+        click.echo("\r\033[2K", nl=False, err=True)  # only ever used on a terminal
+        super().variant_finished(result)
+
+
+def ending(result: VariantResult) -> str:
+    """A finished variant in a few words."""
+    if result.failure is not None:
+        style = {"not-run": "bright_black", "not-applied": "yellow", "unsupported": "yellow"}
+        message = " ".join(click.unstyle(result.failure.message).split())
+        word = "not run" if result.status == "not-run" else result.failure.kind
+        return click.style(word, fg=style.get(result.failure.kind, "red")) + f"  {message}"
+    rate = median_interval([b.samples / b.duration_ns * 1e9 for b in result.blocks if b.duration_ns])
+    if rate is None:
+        return click.style("done", fg="green")
+    margin = max(rate.high - rate.median, rate.median - rate.low) / rate.median
+    return f"{number(rate.median)} samples/s ±{margin:.0%}"

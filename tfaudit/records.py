@@ -1,0 +1,426 @@
+"""The documents on disk: frozen structs whose field names carry their units.
+
+``plan.json`` is a `Plan`, ``variants/<id>/request.json`` a `VariantRequest`,
+``variants/<id>/result.json`` a `VariantResult`, ``evidence.json`` an
+`tfaudit.evidence.Evidence` and ``report.json`` a `Report`.
+Raw measurements are kept; statistics are computed when a document is read.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from .errors import UsageError
+
+SCHEMA_VERSION = "1"
+
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """What all documents and their parts are: immutable, keyword-only."""
+
+
+class Status(str, Enum):
+    """The outcome of one check."""
+
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    NOT_APPLICABLE = "not-applicable"
+    UNKNOWN = "unknown"
+    MANUAL = "manual"
+    ERROR = "error"
+
+
+# --------------------------------------------------------------------------------------------------
+# What is asked of a run
+
+
+class Target(Record):
+    """What the user pointed tfaudit at.
+
+    ``kind`` is ``script``, ``module`` (run with ``python -m``), ``factory`` or ``builders``
+    (``build_model`` and ``build_dataset``).
+    """
+
+    kind: str
+    path: str
+    name: str
+    factory: str | None = None
+    is_file: bool = True
+    arguments: tuple[str, ...] = ()
+    commit: str | None = None
+
+
+class Settings(Record):
+    """The limits of a run, the same for every variant."""
+
+    steps: int | None = None
+    time_budget_s: float | None = 60.0
+    phase_timeout_s: float = 300.0
+    seed: int = 0
+
+
+class Source(Record):
+    """What the target's file and the project's modules that it imports say, read without running them.
+
+    ``imports`` are full module names, ``calls`` dotted names as written (``keras.callbacks.EarlyStopping``),
+    both with the ``file:line`` of the first place. ``throughput`` is the first place whose text speaks of
+    samples (images, tokens, …) per second; ``stops`` the first that sets a model's ``stop_training``.
+    """
+
+    imports: dict[str, str] = {}
+    calls: dict[str, str] = {}
+    throughput: str | None = None
+    stops: str | None = None
+    files: tuple[str, ...] = ()
+
+
+class Device(Record):
+    """One device as TensorFlow lists it."""
+
+    name: str
+    kind: str
+    description: str = ""
+    compute_capability: str | None = None
+
+
+class Environment(Record):
+    """The machine and the versions a report rests on; devices as the children saw them."""
+
+    machine: str
+    os: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    devices: tuple[Device, ...]
+    versions: dict[str, str]
+
+
+class Plan(Record):
+    """What `tfaudit run` set out to do, written before the first child starts."""
+
+    target: Target
+    working_directory: str
+    variants: tuple[str, ...]
+    checks: tuple[str, ...]
+    settings: Settings
+    source: Source
+    machine: Environment
+    usd_per_hour: float | None = None
+    tfaudit_version: str = ""
+    started_at: str = ""
+
+
+class VariantRequest(Record):
+    """All that a child process is told."""
+
+    variant: str
+    target: Target
+    working_directory: str
+    folder: str
+    scratch: str
+    seed: int
+
+
+# --------------------------------------------------------------------------------------------------
+# What was measured
+
+
+class Failure(Record):
+    """Why a variant did not end normally.
+
+    ``kind`` is one word for programs: ``import``, ``missing``, ``raised``, ``returned``, ``no-fit``,
+    ``exited``, ``no-data``, ``data-ended``, ``memory``, ``timed-out``, ``killed``, ``no-result``,
+    ``not-applied``, ``unsupported``, ``interrupted`` or ``not-run``. ``message`` is the sentence for
+    people; ``detail`` is their traceback or the tail of the child's stderr.
+    """
+
+    phase: str
+    kind: str
+    message: str
+    detail: str = ""
+    exit_code: int | None = None
+    signal: str | None = None
+
+    @property
+    def blames_target(self) -> bool:
+        """Whether every other variant would fail in the same way, the target itself being at fault."""
+        if self.kind in ("interrupted", "not-run", "not-applied", "unsupported"):
+            return False
+        return self.phase in ("start", "load") or self.kind == "no-data"
+
+
+class Phase(Record):
+    """A stretch of a child's life: start, load, build, warm-up, measure, trace, finish."""
+
+    name: str
+    duration_s: float
+
+
+class Block(Record):
+    """Consecutive timed steps, between two moments at which the device had finished its work.
+
+    ``step_ns`` has one entry per call of Keras's train function (``steps_per_execution`` steps);
+    what passes between epochs (end-of-epoch callbacks) is left out of it and of ``duration_ns``.
+    """
+
+    steps: int
+    samples: int
+    duration_ns: int
+    step_ns: tuple[int, ...]
+    epoch_starts: tuple[int, ...] = ()
+    loss: float | None = None
+
+
+class WarmUp(Record):
+    """The steps before steady state: the first, which traces and compiles, apart from the others."""
+
+    first_step_ns: int
+    step_ns: tuple[int, ...]
+    loss: float | None = None
+
+
+class CallbackFact(Record):
+    """A callback given to ``fit``: kept, or left out of every variant with the reason.
+
+    ``options`` holds those of its settings that a check reads.
+    """
+
+    name: str
+    module: str
+    bases: tuple[str, ...]
+    kept: bool
+    reason: str = ""
+    options: dict[str, str] = {}
+
+
+class Stage(Record):
+    """One stage of the tf.data pipeline, listed from the source to the end.
+
+    ``op`` is named as the method of ``tf.data.Dataset`` that made it. ``num_parallel_calls`` is None
+    where the stage runs serially, -1 for AUTOTUNE. ``location`` is the user's function as
+    ``file:line``; ``inside`` the op of the stage whose function builds this one; ``python`` says that
+    the stage calls back into the Python interpreter for every element.
+    """
+
+    op: str
+    function: str | None = None
+    location: str | None = None
+    num_parallel_calls: int | None = None
+    buffer_size: int | None = None
+    batch_size: int | None = None
+    drop_remainder: bool | None = None
+    inside: str | None = None
+    python: bool = False
+
+
+class Resolved(Record):
+    """The configuration that was really in force, read from the model after ``fit`` had built it."""
+
+    jit_compile: bool | None = None
+    jit_compile_requested: str = ""
+    dtype_policy: str = ""
+    run_eagerly: bool | None = None
+    steps_per_execution: int = 1
+    optimizer: str = ""
+    replicas: int = 1
+    framework: str = ""
+
+
+class Program(Record):
+    """Facts read off the captured job.
+
+    ``form`` is `Target.kind`; ``data_kind`` is ``tf.data``, ``arrays``, ``PyDataset``, ``generator`` or the
+    type's name. ``element_spec`` lists ``name: dtype[shape]`` of each component, ``?`` being a dimension
+    that varies. ``location`` is the call of ``fit``.
+    """
+
+    form: str
+    model_class: str = ""
+    model_name: str = ""
+    parameters: int | None = None
+    layers: int | None = None
+    data_kind: str = ""
+    element_spec: tuple[str, ...] = ()
+    cardinality: int | None = None
+    pipeline: tuple[Stage, ...] = ()
+    callbacks: tuple[CallbackFact, ...] = ()
+    fit_arguments: dict[str, str] = {}
+    location: str | None = None
+
+
+class Placement(Record):
+    """TensorFlow's placement log: ``ops`` counts placed ops by device type, then by op type."""
+
+    ops: dict[str, dict[str, int]]
+
+
+class VariantEnvironment(Record):
+    """Versions and devices as the child saw them."""
+
+    versions: dict[str, str]
+    devices: tuple[Device, ...]
+
+
+class VariantResult(Record):
+    """Everything one variant gave, whatever happened to it. ``status``: measured, failed, not-run.
+
+    ``traces`` counts how often the train step was traced into a graph, ``train_ops`` that graph's ops
+    by type. ``notes`` are sentences for the report.
+    """
+
+    id: str
+    status: str
+    failure: Failure | None = None
+    phases: tuple[Phase, ...] = ()
+    warm_up: WarmUp | None = None
+    blocks: tuple[Block, ...] = ()
+    resolved: Resolved | None = None
+    program: Program | None = None
+    environment: VariantEnvironment | None = None
+    placement: Placement | None = None
+    train_ops: dict[str, int] | None = None
+    traces: int | None = None
+    peak_device_bytes: int | None = None
+    peak_host_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+# --------------------------------------------------------------------------------------------------
+# The report
+
+
+class Interval(Record):
+    """A median with its 95 % bootstrap interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+class TargetSummary(Record):
+    kind: str
+    path: str
+    commit: str | None
+    arguments: tuple[str, ...] = ()
+
+
+class VariantSummary(Record):
+    """One row of the variants table. Rates count samples; ``batch_size`` is the median batch."""
+
+    id: str
+    title: str
+    status: str
+    failure: Failure | None
+    samples_per_s: Interval | None
+    step_ms: Interval | None
+    samples_per_usd: Interval | None
+    compile_s: float | None
+    batch_size: float | None
+    steps: int
+    resolved: Resolved | None
+    phases: tuple[Phase, ...] = ()
+    block_samples_per_s: tuple[float, ...] = ()
+    loss: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Comparison(Record):
+    """``ratio`` is samples per second of ``variant`` over ``reference``.
+
+    ``verdict``: ``faster``, ``slower`` or ``no difference``.
+    """
+
+    variant: str
+    reference: str
+    ratio: Interval
+    verdict: str
+
+
+class Fact(Record):
+    """One row of a check's evidence: ``value`` is a number or text, ``unit`` what it counts."""
+
+    name: str
+    value: float | int | str | bool | None
+    unit: str = ""
+
+
+class CheckResult(Record):
+    """One item of the checklist. ``number`` is the checklist's, ``id`` the function's name with dashes.
+
+    ``threshold`` is the rule in words; ``looks_at``, ``why`` and ``how_to_fix`` are the check's own
+    documentation; ``fix`` is advice for this very program; ``gain`` the measured ratio behind it.
+    """
+
+    id: str
+    number: str
+    section: str
+    title: str
+    status: Status
+    summary: str
+    facts: tuple[Fact, ...] = ()
+    threshold: str = ""
+    fix: str = ""
+    gain: Interval | None = None
+    looks_at: str = ""
+    why: str = ""
+    how_to_fix: str = ""
+    detail: str = ""
+
+
+class Report(Record):
+    """``report.json``: the public contract that every renderer and outside tool reads."""
+
+    schema_version: str
+    tfaudit_version: str
+    created_at: str
+    headline: str
+    complete: bool
+    target: TargetSummary
+    environment: Environment
+    usd_per_hour: float | None
+    counts: dict[str, int]
+    variants: tuple[VariantSummary, ...]
+    comparisons: tuple[Comparison, ...]
+    checks: tuple[CheckResult, ...]
+    program: Program | None
+    notes: tuple[str, ...] = ()
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading and writing
+
+
+def to_json(document: Any) -> bytes:
+    """Encode a record as indented UTF-8 JSON; NaN and infinities become null."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def write(path: Path, document: Any) -> None:
+    """Write a record so that a reader sees the whole document or the previous one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(to_json(document))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """Read a record. Raises `UsageError` when the file is missing or is no such document."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist: point at the folder of a finished run.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a {kind.__name__} document: {error}.") from None

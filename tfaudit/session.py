@@ -1,0 +1,121 @@
+"""The conversation between the runner and one child, over a socket, one message at a time.
+
+The child tells what it found as soon as it knows it, so that whatever becomes of the child later,
+nothing measured is lost. The runner answers each `Ready` with `Go` (measure one block) or
+`Finish`; between the two the child may be frozen.
+"""
+
+from __future__ import annotations
+
+import socket
+from multiprocessing.connection import Connection
+from typing import Any
+
+import msgspec
+
+from .records import (
+    Block,
+    Placement,
+    Program,
+    Record,
+    Resolved,
+    VariantEnvironment,
+    WarmUp,
+)
+
+
+class PhaseStarted(Record, tag="phase"):
+    """The child has entered a phase; the one before has ended."""
+
+    name: str
+
+
+class Found(Record, tag="found"):
+    """Facts on the job and the machine. None means nothing new on that part."""
+
+    program: Program | None = None
+    environment: VariantEnvironment | None = None
+    resolved: Resolved | None = None
+    placement: Placement | None = None
+    train_ops: dict[str, int] | None = None
+    traces: int | None = None
+    peak_device_bytes: int | None = None
+    peak_host_bytes: int | None = None
+
+
+class Warm(Record, tag="warm"):
+    """Warm-up is over."""
+
+    warm_up: WarmUp
+
+
+class Measured(Record, tag="block"):
+    """One finished block."""
+
+    block: Block
+
+
+class Ready(Record, tag="ready"):
+    """The child waits to be told what to do."""
+
+
+class Failed(Record, tag="failed"):
+    """The child ends badly and knows why; the fields are those of `Failure`."""
+
+    kind: str
+    message: str
+    detail: str = ""
+
+
+class Done(Record, tag="done"):
+    """The child has told everything."""
+
+
+class Go(Record, tag="go"):
+    """Measure a block of at least that many steps and seconds."""
+
+    min_steps: int = 1
+    min_duration_s: float = 0.0
+
+
+class Finish(Record, tag="finish"):
+    """Measure no more."""
+
+
+FromChild = PhaseStarted | Found | Warm | Measured | Ready | Failed | Done
+FromRunner = Go | Finish
+
+
+class Channel:
+    """One end of the conversation. Raises `EOFError` or `OSError` when the other end is gone."""
+
+    def __init__(self, connection: Any, receives: Any) -> None:
+        self.connection = connection
+        self._decoder = msgspec.json.Decoder(receives)
+
+    def send(self, message: Record) -> None:
+        self.connection.send_bytes(msgspec.json.encode(message))
+
+    def receive(self) -> Any:
+        return self._decoder.decode(self.connection.recv_bytes())
+
+    def poll(self, timeout_s: float) -> bool:
+        return bool(self.connection.poll(timeout_s))
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def runner_end(file_descriptor: int) -> Channel:
+    """The runner's end, over a connected socket's file descriptor."""
+    return Channel(Connection(file_descriptor), FromChild)
+
+
+def child_end(file_descriptor: int) -> Channel:
+    """The child's end, over a connected socket's file descriptor."""
+    return Channel(Connection(file_descriptor), FromRunner)
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets: the runner's and the child's."""
+    return socket.socketpair()

@@ -1,0 +1,61 @@
+"""Medians with bootstrap intervals, and the verdict of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .records import Interval
+
+#: 95 % of this many resamples, drawn with a fixed seed, bound an interval.
+RESAMPLES, CONFIDENCE, SEED = 2000, 0.95, 20260101
+
+#: A difference smaller than this is not called one, however narrow its interval.
+SMALLEST_EFFECT = 0.05
+
+
+def median_interval(values: Sequence[float]) -> Interval | None:
+    """The median of ``values`` with its percentile bootstrap interval; None when there are none."""
+    if not values:
+        return None
+    import numpy as np
+
+    medians = _resampled_medians(values, np.random.default_rng(SEED))
+    return _interval(float(np.median(values)), medians)
+
+
+def ratio_interval(values: Sequence[float], reference: Sequence[float]) -> Interval | None:
+    """The ratio of two medians, each side resampled on its own; None when a side is missing or zero."""
+    if not values or not reference or min(reference) <= 0:
+        return None
+    import numpy as np
+
+    generator = np.random.default_rng(SEED)
+    above = _resampled_medians(values, generator)
+    below = _resampled_medians(reference, generator)
+    return _interval(float(np.median(values) / np.median(reference)), above / below)
+
+
+def _resampled_medians(values: Sequence[float], generator: object) -> object:
+    import numpy as np
+
+    assert isinstance(generator, np.random.Generator)
+    array = np.asarray(values, dtype=float)
+    drawn = generator.choice(array, size=(RESAMPLES, len(array)))
+    return np.median(drawn, axis=1)
+
+
+def _interval(median: float, resampled: object) -> Interval:
+    import numpy as np
+
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(np.asarray(resampled), [tail, 1 - tail])
+    return Interval(median=median, low=float(low), high=float(high))
+
+
+def verdict(ratio: Interval) -> str:
+    """``faster`` or ``slower`` only when the interval excludes 1 and the effect is large enough."""
+    if ratio.low > 1 and ratio.median >= 1 + SMALLEST_EFFECT:
+        return "faster"
+    if ratio.high < 1 and ratio.median <= 1 - SMALLEST_EFFECT:
+        return "slower"
+    return "no difference"

@@ -1,0 +1,138 @@
+"""The controlled changes under which a job is run: one decorated function ``Job -> Job`` each.
+
+Nothing here imports TensorFlow: the functions only call methods of the objects they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from . import feeding
+from .errors import UsageError
+from .job import VariedJob
+
+Change = Callable[[VariedJob], VariedJob]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """``title`` and ``description`` come from the function's docstring.
+
+    ``dtype_policy`` is set before the user's code runs. ``purpose`` says what its steps are for:
+    ``time`` them, ``log`` their placement or ``trace`` them; only the first gives a rate.
+    """
+
+    id: str
+    title: str
+    description: str
+    change: Change
+    dtype_policy: str | None = None
+    purpose: str = "time"
+
+
+VARIANTS: dict[str, Variant] = {}
+
+
+def variant(*, dtype_policy: str | None = None, purpose: str = "time") -> Callable[[Change], Change]:
+    """Register a change as a variant; the function's name with dashes is its id."""
+
+    def register(change: Change) -> Change:
+        identifier = change.__name__.replace("_", "-")
+        title, _, description = (change.__doc__ or "").strip().partition("\n")
+        VARIANTS[identifier] = Variant(
+            id=identifier,
+            title=title.rstrip("."),
+            description=description.strip(),
+            change=change,
+            dtype_policy=dtype_policy,
+            purpose=purpose,
+        )
+        return change
+
+    return register
+
+
+def plan(wanted: Iterable[str]) -> tuple[str, ...]:
+    """The variants named in ``wanted``, in the order in which they run.
+
+    The baseline always comes first, since everything is compared with it.
+    Raises `UsageError` for a name that is no variant.
+    """
+    names = set(wanted)
+    if unknown := sorted(names - VARIANTS.keys()):
+        raise UsageError(f"There is no variant {unknown[0]!r}: choose from {', '.join(VARIANTS)}.")
+    return tuple(name for name in VARIANTS if name == "baseline" or name in names)
+
+
+@variant()
+def baseline(job: VariedJob) -> VariedJob:
+    """As you have it.
+
+    Nothing is changed but the callbacks that write files, which are left out.
+    """
+    return job
+
+
+@variant()
+def cached_input(job: VariedJob) -> VariedJob:
+    """Input from one cached batch.
+
+    ``take(1).cache().repeat()`` before a trailing prefetch: what the model could do if its input cost
+    nothing. The copy to the device is still paid.
+    """
+    return feeding.repeat_first_batch(job)
+
+
+@variant()
+def input_only(job: VariedJob) -> VariedJob:
+    """Input alone, no training.
+
+    Keras's own loop over the data with a step that does nothing: what the pipeline can deliver.
+    """
+    return replace(job, trains=False, jit_compile=False)
+
+
+@variant(dtype_policy="mixed_bfloat16")
+def bfloat16(job: VariedJob) -> VariedJob:
+    """Mixed precision with bfloat16."""
+    return job
+
+
+@variant(dtype_policy="mixed_float16")
+def float16(job: VariedJob) -> VariedJob:
+    """Mixed precision with float16.
+
+    Keras scales the loss, as it does for any model compiled under this policy.
+    """
+    return job
+
+
+@variant()
+def xla(job: VariedJob) -> VariedJob:
+    """Compiled with XLA (``jit_compile=True``)."""
+    return replace(job, jit_compile=True)
+
+
+@variant()
+def no_xla(job: VariedJob) -> VariedJob:
+    """Not compiled with XLA (``jit_compile=False``)."""
+    return replace(job, jit_compile=False)
+
+
+@variant(purpose="log")
+def placement(job: VariedJob) -> VariedJob:
+    """On which device each op runs.
+
+    A few untimed steps with ``tf.debugging.set_log_device_placement``.
+    """
+    return job
+
+
+@variant(purpose="trace")
+def profiled(job: VariedJob) -> VariedJob:
+    """Under the profiler.
+
+    A few untimed steps with step markers that the profiler recognises.
+    """
+    return job
