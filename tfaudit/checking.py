@@ -26,7 +26,7 @@ HEADINGS = {
 }
 
 
-class Outcome(Record):
+class Outcome(Record, frozen=True):
     """What a check found. ``gain`` is the measured ratio behind a finding, by which findings are ordered."""
 
     status: Status

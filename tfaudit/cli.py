@@ -26,7 +26,7 @@ FAIL_ON = {"warn": ("warn", "fail"), "fail": ("fail",), "never": ()}
 OK, FINDINGS, USAGE, NOT_MEASURED = 0, 1, 2, 3
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType):  # type: ignore[type-arg]
     """Seconds, with ``s``, ``m`` or ``h`` behind them if need be."""
 
     name = "duration"
@@ -129,13 +129,13 @@ class Display:
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @color_option
 @click.pass_context
-def run(ctx: click.Context, target: str, arguments: tuple[str, ...], **options: Any) -> None:
+def run(ctx: click.Context, /, target: str, arguments: tuple[str, ...], **options: Any) -> None:
     """Audit TARGET: a script, file.py:factory, a module or module:factory.
 
     Arguments for the target follow after --: tfaudit run train.py -- --epochs 3
     """
     from . import folder as folders
-    from . import runner
+    from . import launch, runner
     from .records import write
 
     terminate_like_interrupt()
@@ -144,12 +144,15 @@ def run(ctx: click.Context, target: str, arguments: tuple[str, ...], **options: 
     folders.prepare(folder, options["overwrite"])
     write(folders.plan_path(folder), plan)
     observer = make_observer(plan.variants, options["quiet"], ctx.color)
+    start = launch.launcher(folder / "launcher.log", options["spawn"])
     try:
-        results = runner.run(plan, folder / "variants", observer, options["spawn"])
+        runner.run(plan, folder / "variants", observer, start)
     except KeyboardInterrupt:
-        results = ()  # a second Ctrl-C, while children were being ended
+        pass  # a second Ctrl-C, while children were being ended: report what is on disk
+    finally:
+        start.close()
     report = judge(folder, Display(options["quiet"], ctx.color))
-    ctx.exit(exit_code(report, results, options["fail_on"]))
+    ctx.exit(exit_code(report, options["fail_on"]))
 
 
 def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) -> Any:
@@ -232,7 +235,7 @@ def show_failure(evidence: Any, display: Display) -> None:
     complain(failure.message)
 
 
-def exit_code(report: Any, results: Any, fail_on: str) -> int:
+def exit_code(report: Any, fail_on: str) -> int:
     """0 nothing failed, 1 findings, 2 the target is at fault, 3 could not measure or interrupted."""
     baseline = next((variant for variant in report.variants if variant.id == "baseline"), None)
     if not report.complete:
@@ -260,11 +263,11 @@ def terminate_like_interrupt() -> None:
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @color_option
 @click.pass_context
-def audit(ctx: click.Context, folder: Path, fail_on: str, quiet: bool, **changes: Any) -> None:
+def audit(ctx: click.Context, /, folder: Path, fail_on: str, quiet: bool, **changes: Any) -> None:
     """Judge a finished run again, without running anything. TensorFlow is not needed."""
     changes["usd_per_hour"] = changes.pop("price")
     report = judge(folder.absolute(), Display(quiet, ctx.color), **changes)
-    ctx.exit(exit_code(report, None, fail_on))
+    ctx.exit(exit_code(report, fail_on))
 
 
 @cli.command(cls=Command)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any as TraceSummary  # TEMPORARY
 
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from .records import (
     VariantResult,
 )
 from .statistics import median_interval, ratio_interval
+from .trace.summary import TraceSummary
 
 #: A variant that ended badly still counts when it was measured in so many blocks before.
 FEWEST_BLOCKS = 5
@@ -25,7 +25,7 @@ FEWEST_BLOCKS = 5
 FACTS = ("program", "source", "trace", "price", "machine")
 
 
-class TraceEvidence(Record):
+class TraceEvidence(Record, frozen=True):
     """The profiled variant's trace: its summary, or one sentence on why there is none."""
 
     bytes: int = 0
@@ -33,7 +33,7 @@ class TraceEvidence(Record):
     problem: str = ""
 
 
-class Evidence(Record):
+class Evidence(Record, frozen=True):
     """What a run gathered."""
 
     plan: Plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import sysconfig
 import traceback
@@ -73,14 +74,14 @@ def while_running(error: BaseException) -> Failed:
         return Failed(kind="unsupported", message=str(error))
     if isinstance(error, NoData):
         return Failed(kind=error.kind, message=str(error))
-    kind, advice = "raised", ""
+    kind, subject, advice = "raised", "Training raised", ""
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, MemoryError) or "ResourceExhaustedError" in names:
         kind, advice = "memory", " Memory ran out: a smaller batch may fit."
+    if "tf2xla conversion failed" in str(error) or " on XLA_" in str(error):
+        kind, subject = "unsupported", "XLA refuses this model:"
     return Failed(
-        kind=kind,
-        message=f"Training raised {describe(error)}{advice}",
-        detail=user_traceback(error),
+        kind=kind, message=f"{subject} {describe(error)}{advice}", detail=user_traceback(error)
     )
 
 
@@ -88,9 +89,14 @@ def while_running(error: BaseException) -> Failed:
 LONGEST_MESSAGE = 240
 
 
+#: Lines that TensorFlow puts before the one that says what happened.
+_PREAMBLE = re.compile(r"Graph execution error:|Detected at node |<stack traces|File \"|\s*$")
+
+
 def describe(error: BaseException) -> str:
-    """``ValueError: the first line of its message.``"""
-    words = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    """``ValueError: the line of its message that says most.``"""
+    lines = [line.strip() for line in str(error).splitlines()]
+    words = next((line for line in lines if not _PREAMBLE.match(line)), "")
     if len(words) > LONGEST_MESSAGE:
         words = words[: LONGEST_MESSAGE - 1] + "…"
     text = f"{type(error).__name__}: {words}" if words else type(error).__name__
@@ -106,8 +112,13 @@ def user_traceback(error: BaseException) -> str:
     own = [frame for frame in frames if is_users(frame.filename)]
     shown = own or frames[-1:]
     linecache.checkcache()
-    lines = traceback.format_list(shown) + traceback.format_exception_only(type(error), error)
-    return "Traceback (your frames only):\n" + "".join(lines)
+    said = "".join(traceback.format_exception_only(type(error), error)).splitlines(keepends=True)
+    # TensorFlow's own messages repeat the whole stack in which an op was made.
+    said = [line for line in said if not (made := _FRAME.match(line)) or is_users(made[1])]
+    return "".join(["Traceback (your frames only):\n", *traceback.format_list(shown), *said])
+
+
+_FRAME = re.compile(r'\s*File "([^"]+)", line \d+')
 
 
 def is_users(filename: str) -> bool:

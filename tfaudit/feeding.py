@@ -85,19 +85,28 @@ def first_batch(job: VariedJob) -> Any:
 
     def hand_over(data: Any) -> Any:
         caught.append(data)
-        raise _Caught
+        if len(caught) == 2:
+            raise _Caught
+        return {"loss": 0.0}
 
     assert job.original_fit is not None
     arguments = {**job.fit, "epochs": 1, "initial_epoch": 0, "verbose": 0, "callbacks": None}
-    eagerly = replaced(job.model, train_step=hand_over, train_function=None)
+    eagerly = replaced(job.model, train_step=hand_over, train_function=None, get_metrics_result=dict)
     with eagerly, _run_eagerly(job.model), contextlib.suppress(_Caught):
         job.original_fit(job.model, job.dataset, **arguments)
     if not caught:
         raise NotTransformable("The data gave no batch.")
-    batch = caught[0]
+    batch = max(caught, key=_size)  # a shuffled PyDataset may begin with its small last batch
     if isinstance(batch, (tuple, list)):
         return tuple(part for part in batch if part is not None)
     return batch
+
+
+def _size(batch: Any) -> int:
+    import tensorflow as tf
+
+    shapes = (getattr(part, "shape", None) for part in tf.nest.flatten(batch))
+    return next((int(shape[0]) for shape in shapes if shape), 0)
 
 
 @contextlib.contextmanager

@@ -105,8 +105,6 @@ def _trace(folder: Path) -> TraceEvidence:
     size = sum(path.stat().st_size for path in files)
     try:
         return TraceEvidence(bytes=size, summary=trace.summarise(place))
-    except AttributeError:
-        return TraceEvidence(bytes=size, problem="TEMPORARY")
     except TraceError as error:
         return TraceEvidence(bytes=size, problem=str(error))
 

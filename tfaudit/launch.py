@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import psutil
 
@@ -142,19 +142,26 @@ class ForkServer:
         return self._exited.get(pid)
 
     def end_orphans(self) -> None:
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._process.pid).children(recursive=True):
+        for process in self._below():
+            with contextlib.suppress(psutil.Error, ProcessLookupError):  # it may end meanwhile
                 if process.pid not in self._alive and os.getsid(process.pid) not in self._alive:
                     process.kill()
 
     def close(self) -> None:
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
+        for process in self._below():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
         self._process.kill()
         self._process.wait()
         self._control.close()
+
+    def _below(self) -> list[psutil.Process]:
+        """All processes that descend from the server, orphans included."""
+        try:
+            found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.Error:
+            return []
+        return found
 
 
 class Spawner:
@@ -214,7 +221,7 @@ def interpreter(module: str) -> list[str]:
     return [sys.executable, "-c", code, str(Path(__file__).resolve().parent.parent)]
 
 
-def launcher(log: Path, spawn: bool = False) -> Any:
+def launcher(log: Path, spawn: bool = False) -> Launcher:
     """The fork server on Linux, fresh interpreters elsewhere or when asked.
 
     Forking after TensorFlow's import is unsafe on macOS, whose frameworks start threads, and

@@ -18,8 +18,8 @@ from .session import Channel, Finish, Measured, PhaseStarted, Ready, Warm
 
 Clock = Callable[[], int]
 
-#: Warm-up ends after that many steps beyond the first *and* that long, or after the longest time.
-WARM_UP_STEPS, WARM_UP_S, LONGEST_WARM_UP_S = 5, 1.0, 10.0
+#: Warm-up ends after so many steps beyond the first *and* the shortest time, or after the longest.
+WARM_UP_STEPS, LONGEST_WARM_UP_S = 5, 10.0
 
 #: Steps of a variant that is logged, traced.
 LOGGED_STEPS, TRACED_STEPS, LONGEST_TRACE_S = 2, 10, 20.0
@@ -66,12 +66,13 @@ class Timing:
         self,
         channel: Channel,
         finish_device_work: Callable[[], None],
-        min_warm_up_steps: int = WARM_UP_STEPS,
+        warm_up_steps: int = WARM_UP_STEPS,
+        warm_up_s: float = 1.0,
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self._channel = channel
         self._finish_device_work = finish_device_work
-        self._min_warm_up_steps = min_warm_up_steps
+        self._warm_up_steps, self._warm_up_s = warm_up_steps, warm_up_s
         self._clock = clock
         self._first_ns: int | None = None
         self._warm = False
@@ -121,7 +122,7 @@ class Timing:
 
     def _is_warm(self) -> bool:
         seconds = self._elapsed_ns / _NS
-        done = len(self._step_ns) >= self._min_warm_up_steps and seconds >= WARM_UP_S
+        done = len(self._step_ns) >= self._warm_up_steps and seconds >= self._warm_up_s
         return done or seconds >= LONGEST_WARM_UP_S
 
     def _finish_warm_up(self) -> None:
@@ -371,13 +372,21 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
         arguments = {
             "epochs": 1,
             **job.fit,
+            # With steps_per_epoch one iterator lasts through all epochs of a fit: let it last.
+            **({"epochs": _NEVER} if "steps_per_epoch" in job.fit else {}),
             # Validation runs between epochs, in no timed step; the audit need not wait for it.
             "validation_freq": _NEVER,
             "callbacks": [*job.fit.get("callbacks", ()), _epoch_marker(job, recorder, progress)],
         }
         while True:
             before = progress.total
-            job.original_fit(model, job.dataset, **arguments)
+            try:
+                job.original_fit(model, job.dataset, **arguments)
+            except Exception:
+                # Keras refuses a generator that the previous call of fit has used up.
+                if hasattr(job.dataset, "__next__") and progress.total == before > 0:
+                    return
+                raise
             if progress.total == before:
                 return
 

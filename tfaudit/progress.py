@@ -59,7 +59,7 @@ class Bars(Lines):
         self._began_s = 0.0
 
     def variant_started(self, variant: str) -> None:
-        self._bar = click.progressbar(
+        self._bar = click.progressbar(  # type: ignore[operator]
             length=100,
             label=variant.ljust(self._width),
             file=click.get_text_stream("stderr"),

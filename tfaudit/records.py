@@ -22,8 +22,8 @@ SCHEMA_VERSION = "1"
 T = TypeVar("T")
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """What all documents and their parts are: immutable, keyword-only."""
+class Record(msgspec.Struct, frozen=True):
+    """What all documents and their parts are: immutable, and open to fields of a later version."""
 
 
 class Status(str, Enum):
@@ -42,7 +42,7 @@ class Status(str, Enum):
 # What is asked of a run
 
 
-class Target(Record):
+class Target(Record, frozen=True):
     """What the user pointed tfaudit at.
 
     ``kind`` is ``script``, ``module`` (run with ``python -m``), ``factory`` or ``builders``
@@ -58,16 +58,21 @@ class Target(Record):
     commit: str | None = None
 
 
-class Settings(Record):
-    """The limits of a run, the same for every variant."""
+class Settings(Record, frozen=True):
+    """The limits of a run, the same for every variant.
+
+    ``time_budget_s`` is for the timed steps of all variants together; None leaves ``steps`` to limit them.
+    ``warm_up_s`` is the shortest time between the first step and the clock's start.
+    """
 
     steps: int | None = None
     time_budget_s: float | None = 60.0
     phase_timeout_s: float = 300.0
+    warm_up_s: float = 1.0
     seed: int = 0
 
 
-class Source(Record):
+class Source(Record, frozen=True):
     """What the target's file and the project's modules that it imports say, read without running them.
 
     ``imports`` are full module names, ``calls`` dotted names as written (``keras.callbacks.EarlyStopping``),
@@ -82,7 +87,7 @@ class Source(Record):
     files: tuple[str, ...] = ()
 
 
-class Device(Record):
+class Device(Record, frozen=True):
     """One device as TensorFlow lists it."""
 
     name: str
@@ -91,7 +96,7 @@ class Device(Record):
     compute_capability: str | None = None
 
 
-class Environment(Record):
+class Environment(Record, frozen=True):
     """The machine and the versions a report rests on; devices as the children saw them."""
 
     machine: str
@@ -103,7 +108,7 @@ class Environment(Record):
     versions: dict[str, str]
 
 
-class Plan(Record):
+class Plan(Record, frozen=True):
     """What `tfaudit run` set out to do, written before the first child starts."""
 
     target: Target
@@ -118,7 +123,7 @@ class Plan(Record):
     started_at: str = ""
 
 
-class VariantRequest(Record):
+class VariantRequest(Record, frozen=True):
     """All that a child process is told."""
 
     variant: str
@@ -127,13 +132,14 @@ class VariantRequest(Record):
     folder: str
     scratch: str
     seed: int
+    warm_up_s: float
 
 
 # --------------------------------------------------------------------------------------------------
 # What was measured
 
 
-class Failure(Record):
+class Failure(Record, frozen=True):
     """Why a variant did not end normally.
 
     ``kind`` is one word for programs: ``import``, ``missing``, ``raised``, ``returned``, ``no-fit``,
@@ -157,14 +163,14 @@ class Failure(Record):
         return self.phase in ("start", "load") or self.kind == "no-data"
 
 
-class Phase(Record):
+class Phase(Record, frozen=True):
     """A stretch of a child's life: start, load, build, warm-up, measure, trace, finish."""
 
     name: str
     duration_s: float
 
 
-class Block(Record):
+class Block(Record, frozen=True):
     """Consecutive timed steps, between two moments at which the device had finished its work.
 
     ``step_ns`` has one entry per call of Keras's train function (``steps_per_execution`` steps);
@@ -179,7 +185,7 @@ class Block(Record):
     loss: float | None = None
 
 
-class WarmUp(Record):
+class WarmUp(Record, frozen=True):
     """The steps before steady state: the first, which traces and compiles, apart from the others."""
 
     first_step_ns: int
@@ -187,7 +193,7 @@ class WarmUp(Record):
     loss: float | None = None
 
 
-class CallbackFact(Record):
+class CallbackFact(Record, frozen=True):
     """A callback given to ``fit``: kept, or left out of every variant with the reason.
 
     ``options`` holds those of its settings that a check reads.
@@ -201,7 +207,7 @@ class CallbackFact(Record):
     options: dict[str, str] = {}
 
 
-class Stage(Record):
+class Stage(Record, frozen=True):
     """One stage of the tf.data pipeline, listed from the source to the end.
 
     ``op`` is named as the method of ``tf.data.Dataset`` that made it. ``num_parallel_calls`` is None
@@ -221,7 +227,7 @@ class Stage(Record):
     python: bool = False
 
 
-class Resolved(Record):
+class Resolved(Record, frozen=True):
     """The configuration that was really in force, read from the model after ``fit`` had built it."""
 
     jit_compile: bool | None = None
@@ -234,7 +240,7 @@ class Resolved(Record):
     framework: str = ""
 
 
-class Program(Record):
+class Program(Record, frozen=True):
     """Facts read off the captured job.
 
     ``form`` is `Target.kind`; ``data_kind`` is ``tf.data``, ``arrays``, ``PyDataset``, ``generator`` or the
@@ -256,20 +262,20 @@ class Program(Record):
     location: str | None = None
 
 
-class Placement(Record):
+class Placement(Record, frozen=True):
     """TensorFlow's placement log: ``ops`` counts placed ops by device type, then by op type."""
 
     ops: dict[str, dict[str, int]]
 
 
-class VariantEnvironment(Record):
+class VariantEnvironment(Record, frozen=True):
     """Versions and devices as the child saw them."""
 
     versions: dict[str, str]
     devices: tuple[Device, ...]
 
 
-class VariantResult(Record):
+class VariantResult(Record, frozen=True):
     """Everything one variant gave, whatever happened to it. ``status``: measured, failed, not-run.
 
     ``traces`` counts how often the train step was traced into a graph, ``train_ops`` that graph's ops
@@ -297,7 +303,7 @@ class VariantResult(Record):
 # The report
 
 
-class Interval(Record):
+class Interval(Record, frozen=True):
     """A median with its 95 % bootstrap interval."""
 
     median: float
@@ -305,14 +311,14 @@ class Interval(Record):
     high: float
 
 
-class TargetSummary(Record):
+class TargetSummary(Record, frozen=True):
     kind: str
     path: str
     commit: str | None
     arguments: tuple[str, ...] = ()
 
 
-class VariantSummary(Record):
+class VariantSummary(Record, frozen=True):
     """One row of the variants table. Rates count samples; ``batch_size`` is the median batch."""
 
     id: str
@@ -332,7 +338,7 @@ class VariantSummary(Record):
     notes: tuple[str, ...] = ()
 
 
-class Comparison(Record):
+class Comparison(Record, frozen=True):
     """``ratio`` is samples per second of ``variant`` over ``reference``.
 
     ``verdict``: ``faster``, ``slower`` or ``no difference``.
@@ -344,7 +350,7 @@ class Comparison(Record):
     verdict: str
 
 
-class Fact(Record):
+class Fact(Record, frozen=True):
     """One row of a check's evidence: ``value`` is a number or text, ``unit`` what it counts."""
 
     name: str
@@ -352,7 +358,7 @@ class Fact(Record):
     unit: str = ""
 
 
-class CheckResult(Record):
+class CheckResult(Record, frozen=True):
     """One item of the checklist. ``number`` is the checklist's, ``id`` the function's name with dashes.
 
     ``threshold`` is the rule in words; ``looks_at``, ``why`` and ``how_to_fix`` are the check's own
@@ -375,7 +381,7 @@ class CheckResult(Record):
     detail: str = ""
 
 
-class Report(Record):
+class Report(Record, frozen=True):
     """``report.json``: the public contract that every renderer and outside tool reads."""
 
     schema_version: str

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from .errors import MeasurementError
 from .evidence import FEWEST_BLOCKS
-from .launch import Child, launcher
+from .launch import Child, Launcher
 from .records import (
     Block,
     Failure,
@@ -50,14 +50,13 @@ class Observer(Protocol):
     def variant_finished(self, result: VariantResult) -> None: ...
 
 
-def run(plan: Plan, folder: Path, observer: Observer, spawn: bool = False) -> tuple[VariantResult, ...]:
+def run(plan: Plan, folder: Path, observer: Observer, launcher: Launcher) -> tuple[VariantResult, ...]:
     """Run every variant of ``plan`` into a folder of its own in ``folder``; return results in that order.
 
     An interrupt ends the run, not the report: what follows is recorded as not run.
     """
     results: list[VariantResult] = []
     interrupted = False
-    start = launcher(folder / "launcher.log", spawn)
     scratch = Path(tempfile.mkdtemp(prefix="tfaudit-"))
     try:
         for variant in plan.variants:
@@ -67,7 +66,7 @@ def run(plan: Plan, folder: Path, observer: Observer, spawn: bool = False) -> tu
             else:
                 launch = Launch(plan, variant, folder / variant, scratch, observer)
                 try:
-                    launch.run(start)
+                    launch.run(launcher)
                 except KeyboardInterrupt:
                     interrupted = True
                 results.append(launch.end())
@@ -76,7 +75,6 @@ def run(plan: Plan, folder: Path, observer: Observer, spawn: bool = False) -> tu
             write(place / "result.json", results[-1])
             observer.variant_finished(results[-1])
     finally:
-        start.close()
         shutil.rmtree(scratch, ignore_errors=True)
     return tuple(results)
 
@@ -107,11 +105,11 @@ class Launch:
         self._phase, self._phase_began = "start", time.monotonic()
         self._ready = self._done = False
 
-    def run(self, start: Any) -> None:
+    def run(self, launcher: Launcher) -> None:
         """Start the child, measure block after block, and hear it to its end."""
         self._observer.variant_started(self._variant)
         try:
-            self.start(start)
+            self.start(launcher)
         except MeasurementError as error:
             self._failed("no-result", str(error))
             return
@@ -125,7 +123,7 @@ class Launch:
             self._interrupted()
             raise
 
-    def start(self, start: Any) -> None:
+    def start(self, launcher: Launcher) -> None:
         """Write the request and start the child."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._scratch.mkdir(parents=True)
@@ -136,9 +134,10 @@ class Launch:
             folder=str(self._folder),
             scratch=str(self._scratch),
             seed=self._plan.settings.seed,
+            warm_up_s=self._plan.settings.warm_up_s,
         )
         write(self._folder / "request.json", request)
-        self._child = start.start(self._folder)
+        self._child = launcher.start(self._folder)
 
     def tell(self, order: Go | Finish) -> None:
         """Answer a child that is ready."""

@@ -24,13 +24,13 @@ from .records import (
 )
 
 
-class PhaseStarted(Record, tag="phase"):
+class PhaseStarted(Record, frozen=True, tag="phase"):
     """The child has entered a phase; the one before has ended."""
 
     name: str
 
 
-class Found(Record, tag="found"):
+class Found(Record, frozen=True, tag="found"):
     """Facts on the job and the machine. None means nothing new on that part."""
 
     program: Program | None = None
@@ -43,23 +43,23 @@ class Found(Record, tag="found"):
     peak_host_bytes: int | None = None
 
 
-class Warm(Record, tag="warm"):
+class Warm(Record, frozen=True, tag="warm"):
     """Warm-up is over."""
 
     warm_up: WarmUp
 
 
-class Measured(Record, tag="block"):
+class Measured(Record, frozen=True, tag="block"):
     """One finished block."""
 
     block: Block
 
 
-class Ready(Record, tag="ready"):
+class Ready(Record, frozen=True, tag="ready"):
     """The child waits to be told what to do."""
 
 
-class Failed(Record, tag="failed"):
+class Failed(Record, frozen=True, tag="failed"):
     """The child ends badly and knows why; the fields are those of `Failure`."""
 
     kind: str
@@ -67,18 +67,18 @@ class Failed(Record, tag="failed"):
     detail: str = ""
 
 
-class Done(Record, tag="done"):
+class Done(Record, frozen=True, tag="done"):
     """The child has told everything."""
 
 
-class Go(Record, tag="go"):
+class Go(Record, frozen=True, tag="go"):
     """Measure a block of at least that many steps and seconds."""
 
     min_steps: int = 1
     min_duration_s: float = 0.0
 
 
-class Finish(Record, tag="finish"):
+class Finish(Record, frozen=True, tag="finish"):
     """Measure no more."""
 
 

@@ -158,19 +158,19 @@ def _only_builds(tree: ast.Module) -> bool:
 
 def _commit(path: Path) -> str | None:
     """The git commit of the folder that holds ``path``, with ``+`` when files were changed since."""
-    git = ["git", "-C", str(path.parent)]
-    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10}
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        head = subprocess.run([*git, "rev-parse", "HEAD"], env=environment, **options)
-        if head.returncode:
-            return None
-        status = subprocess.run(
-            [*git, "status", "--porcelain", "--untracked-files=no"], env=environment, **options
-        )
+        commit = _git(path.parent, "rev-parse", "HEAD")
+        changes = _git(path.parent, "status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError):
         return None
-    return head.stdout.strip() + ("+" if status.stdout.strip() else "")
+    return commit + ("+" if changes else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # reading must not write to their index
+    git = ["git", "-C", str(folder), *arguments]
+    done = subprocess.run(git, env=environment, capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _from_factory(target: Target, module: types.ModuleType) -> Job:
     if isinstance(factory, Job):
         return factory
     if not callable(factory):
-        raise TargetError("returned", f"{target.factory} is a {_kind(factory)}, not a function.")
+        raise TargetError("returned", f"{target.factory} is {_kind(factory)}, not a function.")
     made = factory()
     if isinstance(made, Job):
         return made
@@ -274,7 +274,10 @@ def _check(job: Job, target: Target, originals: dict[type, Callable[..., Any]]) 
 
 
 def _kind(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def capture_fit(then: Callable[[VariedJob], NoReturn]) -> dict[type, Callable[..., Any]]:

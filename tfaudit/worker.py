@@ -16,9 +16,10 @@ from typing import Any, NoReturn
 from . import failures, measure, target
 from .feeding import is_dataset
 from .job import VariedJob
+from .measure import Logging, Timing, Tracing
 from .program import callbacks, placement
 from .program import job as jobs
-from .records import VariantRequest, read
+from .records import Placement, VariantRequest, read
 from .session import Channel, Done, Failed, Found, PhaseStarted, child_end
 from .variants import VARIANTS, Variant
 
@@ -104,7 +105,7 @@ class Worker:
             probe = measure.StepProbe(job.model.train_step if job.trains else no_step)
         recorder = self._recorder(job)
         measure.train(job, recorder, probe)
-        if isinstance(recorder, measure.Tracing):
+        if isinstance(recorder, Tracing):
             recorder.stop()
         self._enter("finish")
         check_dtype_policy(self.variant, job)
@@ -121,15 +122,15 @@ class Worker:
             )
         )
 
-    def _recorder(self, job: VariedJob) -> measure.Timing | measure.Logging | measure.Tracing:
+    def _recorder(self, job: VariedJob) -> Timing | Logging | Tracing:
         if self.variant.purpose == "log":
-            return measure.Logging()
+            return Logging()
         if self.variant.purpose == "trace":
-            return measure.Tracing(self.channel, str(Path(self.request.folder) / "trace"))
+            return Tracing(self.channel, str(Path(self.request.folder) / "trace"))
         steps = measure.WARM_UP_STEPS + buffered_batches(job)
-        return measure.Timing(self.channel, measure.sync_devices, min_warm_up_steps=steps)
+        return Timing(self.channel, measure.sync_devices, steps, self.request.warm_up_s)
 
-    def _placement(self) -> placement.Placement | None:
+    def _placement(self) -> Placement | None:
         if self.variant.purpose != "log":
             return None
         log = Path(self.request.folder) / "stderr.log"
@@ -152,7 +153,8 @@ def prepare(request: VariantRequest) -> None:
     """Make this process one in which the user's program finds what it would find without tfaudit."""
     os.environ.update(ENVIRONMENT)
     os.environ["TMPDIR"] = request.scratch
-    os.environ["MLFLOW_TRACKING_URI"] = Path(request.scratch, "mlruns").as_uri()
+    if importlib.util.find_spec("mlflow"):  # elsewhere a program may take the variable for a promise
+        os.environ["MLFLOW_TRACKING_URI"] = Path(request.scratch, "mlruns").as_uri()
     tempfile.tempdir = None
     sys.dont_write_bytecode = True
     os.chdir(request.working_directory)

@@ -1,0 +1,49 @@
+# Everything from a fresh clone: `make demo` audits a sample model, `make test` runs the tests.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUTPUT ?= demo/run
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint format slow wheel clean
+
+demo: $(VENV)/.demo
+	$(BIN)/tfaudit run sample_models/input_bound_images.py --output $(OUTPUT) --overwrite \
+		--price 0.34 --fail-on never
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+# Every sample model for real, each against the `expect:` lines in its docstring.
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/test_samples.py --run-samples
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+wheel: $(VENV)/.dev
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist demo *.egg-info
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo 'Python 3.10 or newer is needed: make PYTHON=python3.12 …'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps are remade when setup.cfg changes, so that an old environment is never used.
+$(VENV)/.demo: setup.cfg | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[tensorflow,demo]'
+	@touch $@
+
+$(VENV)/.dev: setup.cfg | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[tensorflow,demo,dev]'
+	@touch $@ $(VENV)/.demo

@@ -1,0 +1,93 @@
+"""What tfaudit's timing does to what it times: its baseline against a plain loop around fit.
+
+Each pair runs, one after the other and in alternating order, the same small job as a plain script that
+times ``model.fit`` over as many steps, and as tfaudit's baseline. Prints the ratio of samples per second.
+
+    python benchmarks/overhead.py [--pairs 5] [--steps 200]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tfaudit.records import VariantResult, read
+
+#: Two jobs: steps of a few milliseconds, where overhead would show, bound by the model and by the input.
+JOBS = {
+    "compute-bound": ("data.batch(64).cache().prefetch(2).repeat()", 512),
+    "input-bound": ("data.map(lambda a, b: (tf.sort(tf.tile(a, [800]))[:64], b)).batch(64).repeat()", 64),
+}
+
+JOB = """
+import sys, time
+import numpy as np, tensorflow as tf, keras
+keras.utils.set_random_seed(0)
+x, y = np.random.rand(6400, 64).astype("float32"), np.random.rand(6400, 1).astype("float32")
+data = tf.data.Dataset.from_tensor_slices((x, y))
+data = {data}
+layers = [keras.layers.Dense({units}) for _ in range(4)]
+model = keras.Sequential([keras.Input((64,)), *layers, keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+"""
+
+AUDITED = JOB + "model.fit(data, steps_per_epoch={steps}, epochs=3)\n"
+
+PLAIN = (
+    JOB
+    + """
+model.fit(data, steps_per_epoch={warm_up})
+began = time.perf_counter()
+model.fit(data, steps_per_epoch={steps})
+print({steps} * 64 / (time.perf_counter() - began), file=sys.stderr)
+"""
+)
+
+
+def plain(folder: Path, text: str) -> float:
+    """Samples per second as a ten-line script measures them."""
+    script = folder / "plain.py"
+    script.write_text(text)
+    done = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
+    return float(done.stderr.split()[-1])
+
+
+def audited(folder: Path, text: str, steps: int) -> float:
+    """Samples per second of tfaudit's baseline: all samples over all of the timed time."""
+    script, run = folder / "audited.py", folder / "run"
+    script.write_text(text)
+    command = [sys.executable, "-m", "tfaudit", "run", str(script), "--variant", "baseline"]
+    options = ["--steps", str(steps), "--output", str(run), "--overwrite", "--quiet", "--fail-on", "never"]
+    subprocess.run([*command, *options], check=True)
+    blocks = read(run / "variants" / "baseline" / "result.json", VariantResult).blocks
+    return sum(block.samples for block in blocks) / sum(block.duration_ns for block in blocks) * 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=400)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        for job, (data, units) in JOBS.items():
+            fill = {"data": data, "units": units, "steps": arguments.steps, "warm_up": 100}
+            ratios = []
+            for number in range(arguments.pairs):
+                rates = {}
+                for way in ("plain", "tfaudit")[:: 1 if number % 2 else -1]:
+                    rates[way] = (
+                        plain(Path(name), PLAIN.format(**fill))
+                        if way == "plain"
+                        else audited(Path(name), AUDITED.format(**fill), arguments.steps)
+                    )
+                ratios.append(rates["tfaudit"] / rates["plain"])
+                print(f"{job}: plain {rates['plain']:,.0f}, tfaudit {rates['tfaudit']:,.0f} samples/s")
+            print(f"{job}: tfaudit ÷ plain = {statistics.median(ratios):.3f} (median of {len(ratios)} pairs)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""Measuring real jobs: what is counted, what each variant changes, what fit may be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+HEAD = """
+import keras, numpy as np, tensorflow as tf
+def model(**options):
+    m = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+    m.compile("sgd", "mse", **options)
+    return m
+x, y = np.ones((60, 4), "f4"), np.ones((60, 1), "f4")
+"""
+
+#: How fit may be fed: the last lines of a script. All have 60 samples, of which an epoch's last batch has 4.
+FEEDS = {
+    "a dataset": "model().fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), verbose=0)",
+    "arrays": "model().fit(x, y, batch_size=8, verbose=0)",
+    "arrays with class weights": "model().fit(x, y, batch_size=8, class_weight={0: 1.0, 1: 2.0}, verbose=0)",
+    "arrays with a validation split": """
+        model().fit(np.ones((120, 4)), np.ones((120, 1)), batch_size=8, validation_split=0.5, verbose=0)""",
+    "a PyDataset": """
+        class Batches(keras.utils.PyDataset):
+            def __len__(self):
+                return 8
+            def __getitem__(self, i):
+                return x[i * 8 : i * 8 + 8], y[i * 8 : i * 8 + 8]
+        model().fit(Batches(), verbose=0)""",
+    "an endless generator": """
+        def batches():
+            while True:
+                for i in range(0, 60, 8):
+                    yield x[i : i + 8], y[i : i + 8]
+        model().fit(batches(), steps_per_epoch=8, verbose=0)""",
+    "dicts with sample weights": """
+        inputs = {"a": keras.Input((4,), name="a"), "b": keras.Input((4,), name="b")}
+        m = keras.Model(inputs, keras.layers.Dense(1)(inputs["a"] + inputs["b"]))
+        m.compile("sgd", "mse")
+        m.fit(tf.data.Dataset.from_tensor_slices(({"a": x, "b": x}, y, np.ones(60))).batch(8), verbose=0)""",
+    "a repeated dataset and steps per epoch": """
+        model().fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8).repeat(), steps_per_epoch=4, verbose=0)""",
+    "a model built by its first batch": """
+        m = keras.Sequential([keras.layers.Dense(1)])
+        m.compile("sgd", "mse")
+        m.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), verbose=0)""",
+    "a train_step of its own": """
+        class Own(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.dense = keras.layers.Dense(1)
+            def call(self, x):
+                return self.dense(x)
+            def train_step(self, data):
+                x, y = data
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean((self(x) - y) ** 2)
+                grads = tape.gradient(loss, self.trainable_variables)
+                self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+                return {"loss": loss}
+        m = Own()
+        m.compile("sgd")
+        m.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), verbose=0)""",
+    "eager execution": """
+        model(run_eagerly=True).fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), verbose=0)""",
+    "a distribution strategy": """
+        with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+            m = model()
+            m.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), verbose=0)""",
+}
+
+
+def script(last: str) -> str:
+    lines = last.strip("\n").split("\n")
+    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    return HEAD + "\n".join(line[indent:] for line in lines) + "\n"
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_samples_are_counted_from_the_batches(feed: str, program: Callable, measured: Callable) -> None:
+    """Two epochs' worth of steps hold as many samples as the data has, smaller last batches included."""
+    steps = 16
+    results = measured(str(program(script(FEEDS[feed]))), "cached-input", "input-only", steps=steps)
+    for name in ("baseline", "input-only"):
+        result = results[name]
+        assert result.failure is None, (name, result.failure)
+        assert sum(block.steps for block in result.blocks) == steps
+        assert sum(block.samples for block in result.blocks) == pytest.approx(7.5 * steps, abs=4)
+    cached = results["cached-input"]
+    assert cached.failure is None, cached.failure
+    assert {block.samples / block.steps for block in cached.blocks} == {8.0}
+
+
+def test_two_epochs_are_counted_exactly(program: Callable, measured: Callable) -> None:
+    """Whole epochs hold exactly as many samples as the data: warm-up ends wherever it ends."""
+    path = program(script(FEEDS["a dataset"]))
+    result = measured(str(path), steps=80)["baseline"]
+    sizes = [block.samples for block in result.blocks]
+    assert sum(sizes) == 600
+    assert sum(len(block.epoch_starts) for block in result.blocks) == 10
+
+
+def test_steps_per_execution(program: Callable, measured: Callable) -> None:
+    """A call of several steps counts as several; the short one at an epoch's end as fewer."""
+    text = """
+        m = model(steps_per_execution=3)
+        m.fit(tf.data.Dataset.from_tensor_slices((x[:56], y[:56])).batch(8), verbose=0)"""
+    result = measured(str(program(script(text))), steps=28)["baseline"]
+    assert result.resolved.steps_per_execution == 3
+    for block in result.blocks:
+        assert block.samples == 8 * block.steps
+        assert len(block.step_ns) < block.steps
+
+
+def test_what_a_variant_changes_is_read_back(program: Callable, measured: Callable) -> None:
+    """The resolved jit_compile and dtype policy are those of the variant."""
+    path = program(script(FEEDS["a dataset"]))
+    results = measured(str(path), "xla", "no-xla", "bfloat16", "float16")
+    resolved = {name: result.resolved for name, result in results.items()}
+    assert [resolved[name].jit_compile for name in ("baseline", "xla", "no-xla")] == [False, True, False]
+    assert resolved["baseline"].dtype_policy == "float32"
+    assert resolved["bfloat16"].dtype_policy == "mixed_bfloat16"
+    assert resolved["float16"].dtype_policy == "mixed_float16"
+    assert resolved["float16"].optimizer == "LossScaleOptimizer"
+
+
+def test_a_policy_of_the_programs_own_is_reported(program: Callable, measured: Callable) -> None:
+    """A variant whose policy the program overrides is not passed off as that variant."""
+    path = program(script('keras.config.set_dtype_policy("float32")\n' + FEEDS["a dataset"]))
+    failure = measured(str(path), "bfloat16")["bfloat16"].failure
+    assert failure.kind == "not-applied"
+    assert "sets its own dtype policy (float32)" in failure.message
+
+
+def test_eager_execution_rules_out_xla(program: Callable, measured: Callable) -> None:
+    path = program(script(FEEDS["eager execution"]))
+    results = measured(str(path), "xla")
+    assert results["baseline"].resolved.run_eagerly is True
+    assert results["xla"].failure.kind == "not-applied"
+
+
+def test_an_op_that_xla_refuses(program: Callable, measured: Callable) -> None:
+    """The xla variant fails with a sentence; the baseline is measured."""
+    text = """
+        class Strings(keras.layers.Layer):
+            def call(self, x):
+                return x + tf.strings.to_number(tf.strings.as_string(x))
+        m = keras.Sequential([keras.Input((4,)), Strings(), keras.layers.Dense(1)])
+        m.compile("sgd", "mse")
+        m.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), verbose=0)"""
+    results = measured(str(program(script(text))), "xla")
+    assert results["baseline"].status == "measured"
+    assert results["xla"].failure.kind == "unsupported"
+    assert results["xla"].failure.message.startswith("XLA refuses this model: InvalidArgumentError: Detected")
+    assert "site-packages" not in results["xla"].failure.detail
+
+
+def test_a_loss_that_is_no_number(program: Callable, measured: Callable) -> None:
+    """NaN is measured like any loss, also when a callback then ends each run of fit."""
+    text = """
+        m = model()
+        m.fit(x * np.nan, y, batch_size=8, verbose=0, callbacks=[keras.callbacks.TerminateOnNaN()])"""
+    result = measured(str(program(script(text))))["baseline"]
+    assert result.failure is None
+    assert result.blocks[-1].loss is None or result.blocks[-1].loss != result.blocks[-1].loss
+
+
+def test_data_shorter_than_the_measurement(program: Callable, measured: Callable) -> None:
+    """A generator that ends for good is measured up to its end, or said to be too short."""
+    text = """
+        def batches(n):
+            for i in range(n):
+                yield x[:8], y[:8]
+        import sys
+        model().fit(batches(int(sys.argv[1])), verbose=0)"""
+    path = program(script(text))
+    short = measured(str(path), arguments=("4",))["baseline"]
+    assert short.failure.kind == "data-ended"
+    assert "The data ended after" in short.failure.message
+
+
+def test_callbacks_that_write_are_left_out(program: Callable, measured: Callable, tmp_path: Path) -> None:
+    """They are named with the reason, and nothing they would write appears."""
+    text = """
+        class Saver(keras.callbacks.Callback):
+            def on_train_batch_end(self, batch, logs=None):
+                open("written", "w")
+        m = model()
+        m.fit(x, y, batch_size=8, verbose=0, callbacks=[
+            keras.callbacks.ModelCheckpoint("checkpoint.keras"),
+            keras.callbacks.CSVLogger("log.csv"),
+            Saver(),
+            keras.callbacks.EarlyStopping(monitor="loss"),
+        ])"""
+    path = program(script(text))
+    facts = measured(str(path))["baseline"].program.callbacks
+    assert [(fact.name, fact.kept) for fact in facts] == [
+        ("ModelCheckpoint", False),
+        ("CSVLogger", False),
+        ("Saver", False),
+        ("EarlyStopping", True),
+    ]
+    assert [entry.name for entry in path.parent.iterdir()] == ["train.py"]
+
+
+OWN_LOOP = """
+import tfaudit
+def data():
+    return tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+@tf.function
+def train_step(model, batch):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(batch[0]) - batch[1]) ** 2)
+    model.optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    return loss
+def job():
+    return tfaudit.Job(model(), data(), train_step)
+"""
+
+
+def test_a_training_loop_of_ones_own(program: Callable, measured: Callable) -> None:
+    """Its samples, loss and traces are told as for fit, in every variant."""
+    path = program(HEAD + OWN_LOOP)
+    results = measured(f"{path}:job", "cached-input", "input-only", "xla", "placement", "profiled", steps=16)
+    for result in results.values():
+        assert result.failure is None, (result.id, result.failure)
+    assert results["baseline"].traces == 2
+    assert results["baseline"].blocks[-1].loss is not None
+    assert results["xla"].resolved.jit_compile is True
+    assert sum(block.samples for block in results["baseline"].blocks) == pytest.approx(120, abs=4)
+
+
+def test_builders(program: Callable, measured: Callable) -> None:
+    """build_model and build_dataset make a job; train_step is used if there is one."""
+    path = program(
+        HEAD
+        + """
+def build_model():
+    return model()
+def build_dataset():
+    return tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+"""
+    )
+    result = measured(str(path))["baseline"]
+    assert result.failure is None
+    assert result.program.form == "builders"
+
+
+def test_a_trace_is_written_and_placement_logged(
+    program: Callable, measured: Callable, tmp_path: Path
+) -> None:
+    path = program(script(FEEDS["a dataset"]))
+    results = measured(str(path), "profiled", "placement")
+    assert list((tmp_path / "run" / "profiled" / "trace").rglob("*.xplane.pb"))
+    assert results["placement"].placement.ops["CPU"]["MatMul"] > 0
+
+
+def test_facts_on_the_program(program: Callable, measured: Callable) -> None:
+    """The pipeline's stages carry the function's name and line."""
+    text = """
+        def scale(a, b):
+            return a / 2, b
+        d = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(10).map(scale).batch(8).prefetch(2)
+        model().fit(d, verbose=0)"""
+    path = program(script(text))
+    facts = measured(str(path))["baseline"].program
+    stages = [(stage.op, stage.function, stage.num_parallel_calls) for stage in facts.pipeline]
+    assert stages == [
+        ("from_tensor_slices", None, None),
+        ("shuffle", None, None),
+        ("map", "scale", None),
+        ("batch", None, None),
+        ("prefetch", None, None),
+    ]
+    line = path.read_text().split("\n").index("def scale(a, b):") + 1
+    assert facts.pipeline[2].location == f"{path}:{line}"
+    assert facts.element_spec == ("x: float32[?, 4]", "y: float32[?, 1]")
+    assert facts.parameters == 49
+    assert facts.cardinality == 8
