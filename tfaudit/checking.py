@@ -27,18 +27,34 @@ HEADINGS = {
 
 
 class Outcome(Record, frozen=True):
-    """What a check found. ``gain`` is the measured ratio behind a finding, by which findings are ordered."""
+    """What a check found; ``gain`` and ``gain_is_bound`` as in `tfaudit.records.CheckResult`."""
 
     status: Status
     summary: str
     facts: tuple[Fact, ...] = ()
     fix: str = ""
     gain: Interval | None = None
+    gain_is_bound: bool = False
+    detail: str = ""
 
 
 def _outcome(status: Status) -> Callable[..., Outcome]:
-    def make(summary: str, *, fix: str = "", gain: Interval | None = None, **facts: Any) -> Outcome:
-        return Outcome(status=status, summary=summary, facts=rows(facts), fix=fix, gain=gain)
+    def make(
+        summary: str,
+        *,
+        fix: str = "",
+        gain: Interval | None = None,
+        at_most: Interval | None = None,
+        **facts: Any,
+    ) -> Outcome:
+        return Outcome(
+            status=status,
+            summary=summary,
+            facts=rows(facts),
+            fix=fix,
+            gain=gain or at_most,
+            gain_is_bound=at_most is not None,
+        )
 
     return make
 
@@ -66,16 +82,14 @@ UNITS = {
 
 
 def rows(facts: dict[str, Any]) -> tuple[Fact, ...]:
-    """Keyword facts as table rows: the unit is read off the name, an interval gives its three values."""
+    """Keyword facts as table rows: the unit is read off the name, a list or dict gives several rows."""
     table: list[Fact] = []
     for name, value in facts.items():
         suffix = next((suffix for suffix in UNITS if name.endswith(suffix)), "")
         label = name.removesuffix(suffix).replace("_", " ").strip() or name
         unit = UNITS.get(suffix, "")
         if isinstance(value, Interval):
-            table.append(Fact(name=label, value=value.median, unit=unit))
-            table.append(Fact(name=f"{label}, 95 % from", value=value.low, unit=unit))
-            table.append(Fact(name=f"{label}, 95 % to", value=value.high, unit=unit))
+            table.append(Fact(name=label, value=value.median, unit=unit, interval=value))
         elif isinstance(value, (list, tuple)):
             table += [Fact(name=label, value=str(item)) for item in value]
         elif isinstance(value, dict):
@@ -255,7 +269,7 @@ def _judge(item: Check, evidence: Evidence) -> Outcome:
         return Outcome(
             status=Status.ERROR,
             summary=f"The check itself failed: {error!r}.",
-            facts=rows({"traceback": traceback.format_exc()}),
+            detail=traceback.format_exc(),
         )
 
 
@@ -271,6 +285,9 @@ def _result(item: Check, outcome: Outcome) -> CheckResult:
         threshold=item.threshold,
         fix=outcome.fix,
         gain=outcome.gain,
+        gain_is_bound=outcome.gain_is_bound,
+        pending=not item.is_built,
+        detail=outcome.detail,
         looks_at=item.looks_at,
         why=item.why,
         how_to_fix=item.how_to_fix,

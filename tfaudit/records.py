@@ -319,11 +319,16 @@ class TargetSummary(Record, frozen=True):
 
 
 class VariantSummary(Record, frozen=True):
-    """One row of the variants table. Rates count samples; ``batch_size`` is the median batch."""
+    """One row of the variants table. Rates count samples; ``batch_size`` is the mean over all steps.
+
+    ``purpose`` is what its steps are for: ``time``, ``log`` or ``trace``; only the first gives rates.
+    ``compile_s`` is what the first step took beyond a steady one.
+    """
 
     id: str
     title: str
     status: str
+    purpose: str
     failure: Failure | None
     samples_per_s: Interval | None
     step_ms: Interval | None
@@ -351,18 +356,22 @@ class Comparison(Record, frozen=True):
 
 
 class Fact(Record, frozen=True):
-    """One row of a check's evidence: ``value`` is a number or text, ``unit`` what it counts."""
+    """One row of a check's evidence: a number or text, what it counts, and its interval if it has one."""
 
     name: str
     value: float | int | str | bool | None
     unit: str = ""
+    interval: Interval | None = None
 
 
 class CheckResult(Record, frozen=True):
     """One item of the checklist. ``number`` is the checklist's, ``id`` the function's name with dashes.
 
     ``threshold`` is the rule in words; ``looks_at``, ``why`` and ``how_to_fix`` are the check's own
-    documentation; ``fix`` is advice for this very program; ``gain`` the measured ratio behind it.
+    documentation; ``fix`` is advice for this very program. ``gain`` is a ratio of samples per second that
+    was measured: with the change itself, or, where ``gain_is_bound``, with more than it, so that the
+    change can bring at most that. ``pending`` marks an item whose check is not built yet; ``detail`` is the
+    traceback of a check that broke.
     """
 
     id: str
@@ -375,6 +384,8 @@ class CheckResult(Record, frozen=True):
     threshold: str = ""
     fix: str = ""
     gain: Interval | None = None
+    gain_is_bound: bool = False
+    pending: bool = False
     looks_at: str = ""
     why: str = ""
     how_to_fix: str = ""

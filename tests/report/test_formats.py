@@ -108,7 +108,7 @@ def test_what_was_not_measured_is_a_dash_with_its_reason(name: str) -> None:
 def test_failures_come_before_warnings_and_each_by_gain(name: str) -> None:
     shown = visible(name, report())
     if name == "html":
-        shown = shown[shown.index("each by measured gain") :]
+        shown = shown[shown.index("each by its gain") :]
     places = [shown.index(f"{number} Title of") for number in ("4.1", "1.8", "5.2")]
     assert places == sorted(places)
 

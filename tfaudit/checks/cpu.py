@@ -51,9 +51,9 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
         return warned(f"{summary} What it costs was not measured.", fix=fix, fault=faults)
     facts = {"fault": faults, "cached_input_over_baseline_ratio": gain}
     if gain.low >= FAIL_GAIN:
-        return failed(summary, fix=fix, gain=gain, **facts)
+        return failed(summary, fix=fix, at_most=gain, **facts)
     if gain.low >= WARN_GAIN:
-        return warned(summary, fix=fix, gain=gain, **facts)
+        return warned(summary, fix=fix, at_most=gain, **facts)
     return passed(f"{summary} It costs nothing measurable here.", **facts)
 
 

@@ -304,8 +304,8 @@ def no_python_in_graph(evidence: Evidence) -> Outcome:
     facts = {"python": found, "cached_input_over_baseline_ratio": gain}
     summary = f"Python runs for every element: {', '.join(found)}."
     if gain is not None and gain.low >= FAIL_GAIN:
-        return failed(summary, gain=gain, **facts)
-    return warned(summary, gain=gain if gain and gain.low >= WARN_GAIN else None, **facts)
+        return failed(summary, at_most=gain, **facts)
+    return warned(summary, at_most=gain if gain and gain.low >= WARN_GAIN else None, **facts)
 
 
 planned(__name__, {"5.6": ("memory_format", "The memory format suits the device")})

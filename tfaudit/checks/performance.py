@@ -180,9 +180,9 @@ def input_bound_training(evidence: Evidence) -> Outcome:
     }
     share = f"Training reaches {min(1.0, 1 / gain.median):.0%} of what it does on cached input."
     if gain.low >= FAIL_GAIN:
-        return failed(share, gain=gain, **facts)
+        return failed(share, at_most=gain, **facts)
     if gain.low >= WARN_GAIN:
-        return warned(share, gain=gain, **facts)
+        return warned(share, at_most=gain, **facts)
     return passed(f"Cached input gives {gain.median:.2f}×: input costs nothing that matters.", **facts)
 
 
@@ -212,7 +212,7 @@ def profiler_trace(evidence: Evidence) -> Outcome:
         "steps": steps,
         "device_planes": devices,
         "size_bytes": trace.bytes,
-        "health": [str(note) for note in trace.summary.health],
+        "health": [note.message for note in trace.summary.health],
     }
     if evidence.accelerators and not devices:
         return failed("The trace shows no device, although there is one.", **facts)

@@ -26,8 +26,8 @@ from ..variants import VARIANTS
 #: What is compared with what: every timed variant with the baseline, and these pairs besides.
 FURTHER_PAIRS = (("xla", "no-xla"), ("input-only", "cached-input"))
 
-#: Findings that bound the job by its input rather than name a change that was measured.
-CEILING, PIPELINE = "1.8", ("4.1", "5.5")
+#: The check whose gain is the job's ceiling.
+CEILING = "1.8"
 
 
 def build(evidence: Evidence, checks: Iterable[Check]) -> Report:
@@ -80,6 +80,7 @@ def summarise(evidence: Evidence, result: VariantResult) -> VariantSummary:
         id=result.id,
         title=VARIANTS[result.id].title if result.id in VARIANTS else result.id,
         status=result.status,
+        purpose=VARIANTS[result.id].purpose if result.id in VARIANTS else "time",
         failure=result.failure,
         samples_per_s=rate,
         step_ms=median_interval(steps_ms),
@@ -143,7 +144,7 @@ def _best_change(results: Iterable[CheckResult]) -> str:
     changes = [
         result
         for result in results
-        if result.gain and result.number not in (CEILING, *PIPELINE) and result.status != Status.PASS
+        if result.gain and not result.gain_is_bound and result.status in (Status.WARN, Status.FAIL)
     ]
     if not changes:
         return ""

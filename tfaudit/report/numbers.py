@@ -157,8 +157,13 @@ _BY_UNIT: dict[str, Callable[[float], str]] = {
 }
 
 
-def fact(value: float | int | str | bool | None, unit: str = "") -> str:
-    """The value of one row of evidence with its unit."""
+def fact(
+    value: float | int | str | bool | None, unit: str = "", interval: Interval | None = None
+) -> str:
+    """The value of one row of evidence with its unit, and its interval behind it."""
+    if interval is not None:
+        ends = (fact(end, unit) for end in (interval.low, interval.high))
+        return f"{fact(interval.median, unit)} ({' – '.join(ends)})"
     if value is None:
         return MISSING
     if isinstance(value, bool):

@@ -53,23 +53,18 @@ def by_number(check: CheckResult) -> tuple[tuple[int, ...], str]:
     return tuple(int(part[:9]) for part in re.findall("[0-9]+", check.number)), check.id
 
 
-def is_pending(check: CheckResult) -> bool:
-    """Whether the check is listed although nobody has written it yet."""
-    return check.status is Status.UNKNOWN and "not implemented yet" in check.summary
-
-
 def sections(report: Report) -> list[Section]:
     """The checklist by section, in the checklist's order."""
     found: dict[str, Section] = {}
     for check in sorted(report.checks, key=by_number):
         number = check.number.partition(".")[0]
         section = found.setdefault(check.section, Section(number, check.section, [], []))
-        (section.pending if is_pending(check) else section.checks).append(check)
+        (section.pending if check.pending else section.checks).append(check)
     return list(found.values())
 
 
 def findings(report: Report) -> list[CheckResult]:
-    """What to change: failed checks before warnings, each by measured gain, the unmeasured last."""
+    """What to change: failed checks before warnings, each by gain, those without one last."""
 
     def urgency(check: CheckResult) -> tuple[bool, float, tuple[tuple[int, ...], str]]:
         gain = check.gain.median if check.gain else 0.0
@@ -93,7 +88,7 @@ def counts(report: Report) -> list[tuple[Status, int]]:
 
 def pending(report: Report) -> int:
     """How many of the unknown checks are only not built yet."""
-    return sum(map(is_pending, report.checks))
+    return sum(check.pending for check in report.checks)
 
 
 def variant(report: Report, name: str) -> VariantSummary | None:
@@ -122,9 +117,16 @@ def why_unmeasured(summary: VariantSummary | None) -> str:
 
 def state(summary: VariantSummary) -> str:
     """``measured``, ``failed``, ``not run``, or ``not timed`` for those that log or trace."""
-    if summary.status == "measured" and summary.samples_per_s is None:
+    if summary.status == "measured" and summary.purpose != "time":
         return "not timed"
     return summary.status.replace("-", " ")
+
+
+def gain(check: CheckResult) -> str:
+    """``1.32× (1.28–1.36)``, with "at most" before what only bounds the change; empty without a gain."""
+    if check.gain is None:
+        return ""
+    return f"{'at most ' if check.gain_is_bound else ''}{numbers.ratio(check.gain)}"
 
 
 def advice(text: str) -> str:

@@ -134,7 +134,7 @@ class Terminal:
             yield "No check failed or warned."
             yield ""
         for check in found:
-            gain = f" · {numbers.ratio(check.gain)}" if check.gain else ""
+            gain = f" · {reading.gain(check)}" if check.gain else ""
             yield from self.check(check, gain)
             yield from self.fix(check)
             yield ""
