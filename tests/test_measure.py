@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tfaudit.variants import VARIANTS
 
 pytestmark = pytest.mark.tensorflow
 
@@ -44,7 +47,8 @@ FEEDS = {
         m.compile("sgd", "mse")
         m.fit(tf.data.Dataset.from_tensor_slices(({"a": x, "b": x}, y, np.ones(60))).batch(8), verbose=0)""",
     "a repeated dataset and steps per epoch": """
-        model().fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8).repeat(), steps_per_epoch=4, verbose=0)""",
+        d = tf.data.Dataset.from_tensor_slices((x, y)).batch(8).repeat()
+        model().fit(d, steps_per_epoch=4, verbose=0)""",
     "a model built by its first batch": """
         m = keras.Sequential([keras.layers.Dense(1)])
         m.compile("sgd", "mse")
@@ -282,3 +286,30 @@ def test_facts_on_the_program(program: Callable, measured: Callable) -> None:
     assert facts.element_spec == ("x: float32[?, 4]", "y: float32[?, 1]")
     assert facts.parameters == 49
     assert facts.cardinality == 8
+
+
+LEGACY = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import numpy as np, tensorflow as tf
+x, y = np.ones((60, 4), "f4"), np.ones((60, 1), "f4")
+m = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+m.compile("sgd", "mse")
+assert type(m).__module__.startswith("tf_keras")
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tf_keras") is None, reason="tf_keras is not installed")
+@pytest.mark.parametrize(
+    "feed", ["tf.data.Dataset.from_tensor_slices((x, y)).batch(8)", "x, y, batch_size=8"]
+)
+def test_legacy_keras(feed: str, program: Callable, measured: Callable) -> None:
+    """A program on Keras 2 is captured, varied and counted like one on Keras 3."""
+    path = program(f"{LEGACY}m.fit({feed}, epochs=2, verbose=0)")
+    results = measured(str(path), *VARIANTS, steps=80)
+    assert {result.id: result.failure for result in results.values() if result.failure} == {}
+    baseline = results["baseline"]
+    assert sum(block.samples for block in baseline.blocks) == 600
+    assert baseline.resolved.framework == "tf_keras"
+    assert [results[name].resolved.jit_compile for name in ("xla", "no-xla")] == [True, False]
+    assert results["bfloat16"].resolved.dtype_policy == "mixed_bfloat16"

@@ -66,6 +66,12 @@ not_applicable = _outcome(Status.NOT_APPLICABLE)
 unknown = _outcome(Status.UNKNOWN)
 manual = _outcome(Status.MANUAL)
 
+
+def percent(fraction: float) -> str:
+    """``54 %``; one decimal below ten."""
+    return f"{100 * fraction:.{0 if abs(fraction) >= 0.0995 else 1}f} %"
+
+
 NOT_BUILT = "This check is not implemented yet."
 
 #: Suffixes of a fact's name that say its unit, as in the records.
@@ -181,8 +187,8 @@ def _made(
 ) -> Check:
     if strange := [need for need in needs + uses if need not in VARIANTS and need not in FACTS]:
         raise ValueError(f"{name} needs {strange[0]!r}, which is neither a variant nor a fact")
-    if number in {other.number for other in CHECKS.values()}:
-        raise ValueError(f"two checks are numbered {number}")
+    if _identifier(name) in CHECKS or number in {other.number for other in CHECKS.values()}:
+        raise ValueError(f"there is already a check {number} or {name}")
     title, parts = _documentation(documentation)
     return Check(
         id=_identifier(name),

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from . import __version__
-from .errors import MeasurementError, TfauditError
+from .errors import MeasurementError, TfauditError, UsageError
 
 #: Statuses that end a run with exit code 1, by the word given to ``--fail-on``.
 FAIL_ON = {"warn": ("warn", "fail"), "fail": ("fail",), "never": ()}
@@ -216,9 +216,14 @@ def judge(folder: Path, display: Display, **changes: Any) -> Any:
     names = changes.pop("checks", ()) or evidence.plan.checks
     evidence = replace(evidence, **{name: value for name, value in changes.items() if value})
     report = document.build(evidence, checking.choose(names).values())
-    write(folders.evidence_path(folder), evidence)
-    write(folders.report_path(folder, "json"), report)
-    folders.report_path(folder, "html").write_text(FORMATS["html"](report), encoding="utf-8")
+    html = FORMATS["html"](report)
+    try:
+        write(folders.evidence_path(folder), evidence)
+        write(folders.report_path(folder, "json"), report)
+        folders.report_path(folder, "html").write_text(html, encoding="utf-8")
+    except OSError as error:
+        place = error.filename or folder
+        raise UsageError(f"The report cannot be written to {place}: {error.strerror}.") from None
     show_failure(evidence, display)
     display.report(report, folder)
     return report
@@ -279,7 +284,6 @@ def audit(ctx: click.Context, /, folder: Path, fail_on: str, quiet: bool, **chan
 def report(ctx: click.Context, folder: Path, form: str, output: Path | None) -> None:
     """Render a finished run's report once more."""
     from . import folder as folders
-    from .errors import UsageError
     from .report import FORMATS, text
 
     if form not in FORMATS:
@@ -311,7 +315,7 @@ def checks() -> None:
         if item.section != section:
             section = item.section
             click.echo(click.style(f"\n{section}" if item.number != "1.1" else section, bold=True))
-        how = ", ".join((*item.needs, *item.uses)) if item.is_built else "not implemented yet"
+        how = ", ".join(dict.fromkeys((*item.needs, *item.uses))) if item.is_built else "not implemented yet"
         click.echo(f"{item.number:>5}  {item.title}  {click.style(f'[{how}]', dim=True)}")
 
 

@@ -46,9 +46,12 @@ class Evidence(Record, frozen=True):
     def only(self, needs: Iterable[str]) -> Evidence:
         """The same without the variants and facts that are not named."""
         wanted = set(needs)
+        source = self.plan.source if "source" in wanted else Source()
         return replace(
             self,
+            plan=replace(self.plan, source=source, usd_per_hour=None),
             variants=tuple(result for result in self.variants if result.id in wanted),
+            machine=self.machine if "machine" in wanted else NO_MACHINE,
             program=self.program if "program" in wanted else None,
             trace=self.trace if "trace" in wanted else None,
             usd_per_hour=self.usd_per_hour if "price" in wanted else None,
@@ -67,12 +70,12 @@ class Evidence(Record, frozen=True):
         if need == "price":
             return "" if self.usd_per_hour is not None else NO_PRICE
         if need == "program":
-            return "" if self.program else f"The job is not known. {self.why_missing('baseline')}"
+            return "" if self.program else f"The job is not known. {self.why_missing('baseline')}".strip()
         if need in FACTS:
             return ""
         result = self.variant(need)
         if result is None:
-            return f"The variant {need} was not run: it is no part of this audit's --variant list."
+            return f"The variant {need} was not run: this audit was not asked for it."
         if result.status == "measured" or len(result.blocks) >= FEWEST_BLOCKS:
             return ""
         return result.failure.message if result.failure else f"The variant {need} gave nothing."
@@ -104,7 +107,9 @@ class Evidence(Record, frozen=True):
         return scaled(rate, 3600 / self.usd_per_hour)
 
     def ratio(self, identifier: str, to: str) -> Interval | None:
-        """Samples per second of one variant over another's."""
+        """Samples per second of one variant over another's; None unless both were measured well enough."""
+        if self.why_missing(identifier) or self.why_missing(to):
+            return None
         return ratio_interval(self.rates(identifier), self.rates(to))
 
     @property
@@ -116,6 +121,9 @@ class Evidence(Record, frozen=True):
             if device.kind not in ("CPU", "XLA_CPU")
         )
 
+
+#: What a check is handed that did not ask for the machine.
+NO_MACHINE = Environment(machine="", os="", cpu="", cores=0, memory_bytes=0, devices=(), versions={})
 
 NO_PRICE = "No price is known: give what the machine costs per hour with --price, e.g. --price 1.006."
 

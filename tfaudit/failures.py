@@ -80,9 +80,7 @@ def while_running(error: BaseException) -> Failed:
         kind, advice = "memory", " Memory ran out: a smaller batch may fit."
     if "tf2xla conversion failed" in str(error) or " on XLA_" in str(error):
         kind, subject = "unsupported", "XLA refuses this model:"
-    return Failed(
-        kind=kind, message=f"{subject} {describe(error)}{advice}", detail=user_traceback(error)
-    )
+    return Failed(kind=kind, message=f"{subject} {describe(error)}{advice}", detail=user_traceback(error))
 
 
 #: An error's own words are cut to this many characters in a sentence; the detail has them all.

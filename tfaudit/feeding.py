@@ -47,7 +47,7 @@ def repeat_first_batch(job: VariedJob) -> VariedJob:
     """
     if is_dataset(job.dataset):
         repeated = before_prefetch(job.dataset, lambda data: data.take(1).cache().repeat())
-        return replace(job, dataset=repeated)
+        return replace(job, dataset=repeated, fit=_endless(job))
     import tensorflow as tf
 
     batch = first_batch(job)
@@ -55,8 +55,27 @@ def repeat_first_batch(job: VariedJob) -> VariedJob:
         # A hand-written loop is given the very object that its own iterable would yield.
         return replace(job, dataset=Repeated(batch))
     repeated = tf.data.Dataset.from_tensors(batch).repeat().prefetch(tf.data.AUTOTUNE)
-    fit = {name: value for name, value in job.fit.items() if name not in ARRAY_ARGUMENTS}
+    fit = {name: value for name, value in _endless(job).items() if name not in ARRAY_ARGUMENTS}
     return replace(job, dataset=repeated, fit=fit)
+
+
+def _endless(job: VariedJob) -> dict[str, Any]:
+    """The arguments of ``fit`` for data without end: as long epochs as before, which Keras 2 insists on."""
+    if job.train_step is not None:
+        return dict(job.fit)
+    return {"steps_per_epoch": cardinality(job.dataset) or STEPS_PER_EPOCH, **job.fit}
+
+
+#: The length of an epoch whose real length is not known.
+STEPS_PER_EPOCH = 1000
+
+
+def cardinality(data: Any) -> int | None:
+    """Batches in a dataset; None when infinite, unknown, or other data."""
+    if not is_dataset(data):
+        return None
+    count = int(data.cardinality())
+    return count if count > 0 else None
 
 
 class Repeated:

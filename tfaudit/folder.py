@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -43,19 +44,18 @@ def prepare(folder: Path, overwrite: bool = False) -> None:
 
     Raises `UsageError` when it cannot be written, holds a run, or holds anything else.
     """
-    import shutil
-
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: --output names a folder.")
-    if plan_path(folder).exists():
-        if not overwrite:
-            raise UsageError(f"{folder} already holds a run: name another folder, or add --overwrite.")
-        shutil.rmtree(folder / "variants", ignore_errors=True)
-        for old in (plan_path(folder), evidence_path(folder), *folder.glob("report.*")):
-            old.unlink(missing_ok=True)
-    elif folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty and holds no run: name a new folder.")
+    holds_run = plan_path(folder).exists()
+    if holds_run and not overwrite:
+        raise UsageError(f"{folder} already holds a run: name another folder, or add --overwrite.")
     try:
+        if not holds_run and folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"{folder} is not empty and holds no run: name a new folder.")
+        if holds_run:
+            shutil.rmtree(folder / "variants", ignore_errors=True)
+            for old in (plan_path(folder), evidence_path(folder), *folder.glob("report.*")):
+                old.unlink(missing_ok=True)
         (folder / "variants").mkdir(parents=True, exist_ok=True)
         probe = folder / ".writable"
         probe.touch()
@@ -90,7 +90,7 @@ def gather(folder: Path) -> Evidence:
 def _result(folder: Path, variant: str) -> VariantResult:
     path = result_path(folder, variant)
     if not path.exists():
-        return not_run(variant, "Not run: the audit ended before.")
+        return not_run(variant, "Not run: the audit ended before.", "interrupted")
     return read(path, VariantResult)
 
 

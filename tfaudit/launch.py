@@ -18,6 +18,11 @@ from .child import STACK_SIGNAL
 from .errors import MeasurementError
 from .session import Channel, pair, runner_end
 
+GONE = (
+    "The process that imports TensorFlow ended unexpectedly: see launcher.log in the run folder, or try"
+    " --spawn."
+)
+
 #: How long the fork server may take to import TensorFlow, from a cold disk at worst.
 SERVER_START_S = 180.0
 
@@ -101,8 +106,11 @@ class ForkServer:
             self._expect(b"ready", SERVER_START_S)
             self._ready = True
         mine, theirs = pair()
-        with theirs:
-            socket.send_fds(self._control, [os.fsencode(folder)], [theirs.fileno()])
+        try:
+            with theirs:
+                socket.send_fds(self._control, [os.fsencode(folder)], [theirs.fileno()])
+        except OSError:
+            raise MeasurementError(GONE) from None
         pid = int(self._expect(b"started", 30.0).split()[1])
         self._alive.add(pid)
         return Child(self, pid, runner_end(mine.detach()))
@@ -125,7 +133,7 @@ class ForkServer:
         except ConnectionError:
             message = b""
         if not message:
-            raise MeasurementError("The process that imports TensorFlow ended unexpectedly.")
+            raise MeasurementError(GONE)
         if message.startswith(b"exited"):
             _, pid, status = message.split()
             self._exited[int(pid)] = os.waitstatus_to_exitcode(int(status))

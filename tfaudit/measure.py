@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .feeding import is_dataset, replaced
+from .feeding import cardinality, replaced
 from .job import VariedJob
 from .records import Block, WarmUp
 from .session import Channel, Finish, Measured, PhaseStarted, Ready, Warm
@@ -350,7 +350,7 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
         _make_train_function(model)
         function = model.train_function
         steps_per_call = int(getattr(model, "steps_per_execution", None) or 1)
-        steps_per_epoch = job.fit.get("steps_per_epoch") or _cardinality(job.dataset)
+        steps_per_epoch = job.fit.get("steps_per_epoch") or cardinality(job.dataset)
         progress = _Progress()
 
         def observed(iterator: Any) -> Any:
@@ -373,7 +373,7 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
             "epochs": 1,
             **job.fit,
             # With steps_per_epoch one iterator lasts through all epochs of a fit: let it last.
-            **({"epochs": _NEVER} if "steps_per_epoch" in job.fit else {}),
+            **({"epochs": _NEVER} if job.fit.get("steps_per_epoch") else {}),
             # Validation runs between epochs, in no timed step; the audit need not wait for it.
             "validation_freq": _NEVER,
             "callbacks": [*job.fit.get("callbacks", ()), _epoch_marker(job, recorder, progress)],
@@ -405,14 +405,6 @@ def _make_train_function(model: Any) -> None:
     made = model.make_train_function()
     if model.train_function is None:  # Keras 2 returns it and leaves the assignment to fit
         model.train_function = made
-
-
-def _cardinality(dataset: Any) -> int | None:
-    """Batches in a dataset; None when infinite or unknown."""
-    if not is_dataset(dataset):
-        return None
-    count = int(dataset.cardinality())
-    return count if count > 0 else None
 
 
 def _epoch_marker(job: VariedJob, recorder: Recorder, progress: _Progress) -> Any:

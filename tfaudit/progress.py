@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -59,10 +60,10 @@ class Bars(Lines):
         self._began_s = 0.0
 
     def variant_started(self, variant: str) -> None:
-        self._bar = click.progressbar(  # type: ignore[operator]
+        self._bar = click.progressbar(
             length=100,
             label=variant.ljust(self._width),
-            file=click.get_text_stream("stderr"),
+            file=sys.stderr,
             show_eta=False,
             show_percent=False,
             width=24,

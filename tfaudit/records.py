@@ -75,9 +75,10 @@ class Settings(Record, frozen=True):
 class Source(Record, frozen=True):
     """What the target's file and the project's modules that it imports say, read without running them.
 
-    ``imports`` are full module names, ``calls`` dotted names as written (``keras.callbacks.EarlyStopping``),
-    both with the ``file:line`` of the first place. ``throughput`` is the first place whose text speaks of
-    samples (images, tokens, …) per second; ``stops`` the first that sets a model's ``stop_training``.
+    ``imports`` are module names, relative ones with their dots, ``calls`` dotted names as written
+    (``keras.callbacks.EarlyStopping``), both with the ``file:line`` of the first place. ``throughput`` is
+    the first place whose text speaks of samples (images, tokens, …) per second; ``stops`` the first that
+    sets a model's ``stop_training``.
     """
 
     imports: dict[str, str] = {}
@@ -157,10 +158,10 @@ class Failure(Record, frozen=True):
 
     @property
     def blames_target(self) -> bool:
-        """Whether every other variant would fail in the same way, the target itself being at fault."""
+        """Whether the target itself is at fault, so that every other variant would fail like this one."""
         if self.kind in ("interrupted", "not-run", "not-applied", "unsupported"):
             return False
-        return self.phase in ("start", "load") or self.kind == "no-data"
+        return self.phase == "load" or self.kind == "no-data"
 
 
 class Phase(Record, frozen=True):

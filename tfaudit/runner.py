@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from .errors import MeasurementError
@@ -60,36 +61,42 @@ def run(plan: Plan, folder: Path, observer: Observer, launcher: Launcher) -> tup
     scratch = Path(tempfile.mkdtemp(prefix="tfaudit-"))
     try:
         for variant in plan.variants:
-            reason = _why_not(results, interrupted)
-            if reason:
-                results.append(not_run(variant, reason))
-            else:
-                launch = Launch(plan, variant, folder / variant, scratch, observer)
-                try:
+            launch = Launch(plan, variant, folder / variant, scratch, observer)
+            try:
+                if interrupted:
+                    launch.result = not_run(variant, NOT_REACHED, "interrupted")
+                elif _stops_all(results):
+                    launch.result = not_run(variant, SAME_FAILURE)
+                else:
                     launch.run(launcher)
-                except KeyboardInterrupt:
-                    interrupted = True
-                results.append(launch.end())
-            place = folder / variant
-            place.mkdir(parents=True, exist_ok=True)
-            write(place / "result.json", results[-1])
-            observer.variant_finished(results[-1])
+            except KeyboardInterrupt:
+                interrupted = True
+                launch.interrupted()
+            results.append(launch.end())
+            launch.folder.mkdir(parents=True, exist_ok=True)
+            write(launch.folder / "result.json", results[-1])
+            try:
+                observer.variant_finished(results[-1])
+            except KeyboardInterrupt:
+                interrupted = True
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return tuple(results)
 
 
-def _why_not(results: list[VariantResult], interrupted: bool) -> str:
-    if interrupted:
-        return "Not run: the audit was interrupted."
-    if results and results[0].failure and results[0].failure.blames_target:
-        return "Not run, since the baseline failed and this would fail in the same way."
-    return ""
+NOT_REACHED = "Not run: the audit was interrupted."
+SAME_FAILURE = "Not run, since the baseline failed and this would fail in the same way."
 
 
-def not_run(variant: str, reason: str) -> VariantResult:
+def _stops_all(results: list[VariantResult]) -> bool:
+    """Whether the baseline, the first to run, could not even start or load."""
+    failure = results[0].failure if results else None
+    return failure is not None and (failure.phase == "start" or failure.blames_target)
+
+
+def not_run(variant: str, reason: str, kind: str = "not-run") -> VariantResult:
     """The record of a variant that was never started."""
-    failure = Failure(phase="start", kind="not-run", message=reason)
+    failure = Failure(phase="start", kind=kind, message=reason)
     return VariantResult(id=variant, status="not-run", failure=failure)
 
 
@@ -98,7 +105,8 @@ class Launch:
 
     def __init__(self, plan: Plan, variant: str, folder: Path, scratch: Path, observer: Observer) -> None:
         self.result = VariantResult(id=variant, status="failed")
-        self._plan, self._variant, self._folder = plan, variant, folder
+        self.folder = folder
+        self._plan, self._variant = plan, variant
         self._scratch = scratch / variant
         self._observer = observer
         self._child: Child | None = None
@@ -113,31 +121,24 @@ class Launch:
         except MeasurementError as error:
             self._failed("no-result", str(error))
             return
-        except KeyboardInterrupt:
-            self._interrupted()
-            raise
-        try:
-            while self.until_ready():
-                self.tell(next_order(self._plan, self.result.blocks))
-        except KeyboardInterrupt:
-            self._interrupted()
-            raise
+        while self.until_ready():
+            self.tell(next_order(self._plan, self.result.blocks))
 
     def start(self, launcher: Launcher) -> None:
         """Write the request and start the child."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._scratch.mkdir(parents=True)
         request = VariantRequest(
             variant=self._variant,
             target=self._plan.target,
             working_directory=self._plan.working_directory,
-            folder=str(self._folder),
+            folder=str(self.folder),
             scratch=str(self._scratch),
             seed=self._plan.settings.seed,
             warm_up_s=self._plan.settings.warm_up_s,
         )
-        write(self._folder / "request.json", request)
-        self._child = launcher.start(self._folder)
+        write(self.folder / "request.json", request)
+        self._child = launcher.start(self.folder)
 
     def tell(self, order: Go | Finish) -> None:
         """Answer a child that is ready."""
@@ -164,6 +165,9 @@ class Launch:
             if child.channel.poll(0.1):
                 self._take(child.channel.receive())
                 return True
+        except msgspec.MsgspecError:
+            self._failed("no-result", "The child's messages cannot be read: its socket was written to.")
+            return False
         except (EOFError, OSError):
             time.sleep(0.02)
             if child.exit_code() is None and not self._done and elapsed_s < limit_s:
@@ -182,7 +186,7 @@ class Launch:
     def _drain(self) -> bool:
         """The child is gone; take what it said last, then judge how it ended."""
         assert self._child is not None
-        with contextlib.suppress(EOFError, OSError):
+        with contextlib.suppress(EOFError, OSError, msgspec.MsgspecError):
             while self._child.channel.poll(0):
                 self._take(self._child.channel.receive())
         if not self._done and self.result.failure is None:
@@ -237,6 +241,8 @@ class Launch:
         exit_code: int | None = None,
         signal_name: str | None = None,
     ) -> None:
+        if self.result.failure is not None:
+            return  # what the child said first says most
         failure = Failure(
             phase=self._phase,
             kind=kind,
@@ -247,7 +253,8 @@ class Launch:
         )
         self.result = replace(self.result, failure=failure)
 
-    def _interrupted(self) -> None:
+    def interrupted(self) -> None:
+        """Note that the run was stopped while this variant was under way."""
         self._failed("interrupted", "The audit was interrupted here.", detail="")
 
     def _too_long(self, limit_s: float) -> str:
@@ -262,7 +269,7 @@ class Launch:
         return f"Nothing was heard for {limit} in the phase {self._phase!r}: raise --timeout."
 
     def _stderr_tail(self) -> str:
-        return tail(self._folder / "stderr.log")
+        return tail(self.folder / "stderr.log")
 
     def end(self) -> VariantResult:
         """End the child and all that it started; return what is known."""
@@ -281,7 +288,7 @@ def tail(path: Path) -> str:
             text = file.read().decode(errors="replace")
     except OSError:
         return ""
-    return text.partition("\n")[2] if size > TAIL_BYTES else text
+    return text.partition("\n")[2] or text if size > TAIL_BYTES else text
 
 
 def how_it_ended(code: int, phase: str) -> tuple[str, str | None]:

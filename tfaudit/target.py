@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tokenize
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,7 +52,7 @@ def find(name: str, arguments: Sequence[str] = (), directory: Path | None = None
     elif not factory.isidentifier():
         raise UsageError(f"{factory!r} in {name!r} is not the name of a function.")
     is_file = place.endswith(".py") or os.sep in place or (directory / place).is_file()
-    path = _file(place, directory) if is_file else _module(place, directory)
+    path = _file(place, directory) if is_file else _module(place, directory, bool(factory))
     tree = _parse(path)
     if factory:
         kind = "factory"
@@ -78,32 +78,36 @@ def _file(place: str, directory: Path) -> Path:
         raise UsageError(f"{place} is a folder: name the training script in it.")
     if not path.exists():
         raise UsageError(f"There is no file {place}: check the path of the training script.")
+    if path.suffix == ".ipynb":
+        raise UsageError(f"{place} is a notebook: export it first, with jupyter nbconvert --to script.")
     return path
 
 
-def _module(name: str, directory: Path) -> Path:
+def _module(name: str, directory: Path, is_factory: bool) -> Path:
     """Find a module's file as ``python -m`` would, without importing its packages."""
     search = [str(directory), *sys.path]
     spec: importlib.machinery.ModuleSpec | None = None
-    prefix = ""
     for part in name.split("."):
-        prefix = f"{prefix}.{part}" if prefix else part
-        spec = importlib.machinery.PathFinder.find_spec(prefix, search)
+        spec = importlib.machinery.PathFinder.find_spec(part, search) if search else None
         if spec is None:
-            raise UsageError(
-                f"There is no file or module {name}: give a path such as train.py, or a module that"
-                f" can be imported from {directory}."
-            )
+            break
         search = list(spec.submodule_search_locations or [])
-    assert spec is not None
-    if spec.submodule_search_locations is not None:
-        main = importlib.machinery.PathFinder.find_spec(f"{name}.__main__", search)
-        origin = spec.origin if _has_builders(spec.origin) else main and main.origin
+    if spec is not None and spec.submodule_search_locations is not None:
+        main = importlib.machinery.PathFinder.find_spec("__main__", search)
+        is_module = is_factory or _has_builders(spec.origin)
+        origin = spec.origin if is_module else main and main.origin
     else:
-        origin = spec.origin
-    if not origin or not origin.endswith(".py"):
-        raise UsageError(f"{name} is not a module written in Python: name the one that trains.")
-    return Path(origin).resolve()
+        origin = spec and spec.origin
+    if origin and origin.endswith(".py"):
+        return Path(origin).resolve()
+    if (directory / name).is_dir():
+        raise UsageError(f"{name} is a folder: name the training script in it.")
+    if spec is None:
+        raise UsageError(
+            f"There is no file or module {name}: give a path such as train.py, or a module that can be"
+            f" imported from {directory}."
+        )
+    raise UsageError(f"{name} is not a module written in Python: name the one that trains.")
 
 
 def _has_builders(origin: str | None) -> bool:
@@ -115,17 +119,28 @@ def _parse(path: Path) -> ast.Module:
         with tokenize.open(path) as file:
             return ast.parse(file.read(), filename=str(path))
     except SyntaxError as error:
-        raise UsageError(f"{path.name} is not valid Python (line {error.lineno}: {error.msg}).") from None
+        place = f"line {error.lineno}: {error.msg}" if error.lineno else "its encoding is not what it says"
+        raise UsageError(f"{path.name} is not valid Python ({place}).") from None
     except (UnicodeDecodeError, ValueError):
         raise UsageError(f"{path.name} is not a Python source file.") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
+def _at_top_level(tree: ast.Module) -> Iterator[ast.AST]:
+    """All nodes that run when the module is imported: none within functions and classes."""
+    waiting: list[ast.AST] = [*tree.body]
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
 def _top_level_names(tree: ast.Module) -> set[str]:
     """Names that the module's top level defines, assigns or imports."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _at_top_level(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -144,16 +159,21 @@ def _expect(factory: str, tree: ast.Module, path: Path) -> None:
 
 
 def _only_builds(tree: ast.Module) -> bool:
-    """Whether a module offers builders and is not itself a program that trains."""
-    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if not set(BUILDERS) <= functions:
+    """Whether a module offers builders and does not itself train when it is run."""
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if not functions.keys() >= set(BUILDERS):
         return False
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr == "fit":
-            return False
+    training = {name for name, node in functions.items() if any(map(_is_fit, ast.walk(node)))}
+    for node in _at_top_level(tree):
         if isinstance(node, ast.Constant) and node.value == "__main__":
             return False
+        if _is_fit(node) or (isinstance(node, ast.Name) and node.id in training):
+            return False
     return True
+
+
+def _is_fit(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "fit"
 
 
 def _commit(path: Path) -> str | None:

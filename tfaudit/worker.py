@@ -114,7 +114,7 @@ class Worker:
                 # Only now is a model built that Keras builds on its first batch.
                 program=jobs.describe(job, facts) if self.variant.id == "baseline" else None,
                 resolved=jobs.resolve(job),
-                train_ops=jobs.graph_ops(probe.graph) if probe else None,
+                train_ops=jobs.graph_ops(probe.graph if probe else jobs.step_graph(job.train_step)),
                 traces=measure.trace_count(job, probe),
                 peak_device_bytes=jobs.peak_device_bytes(),
                 peak_host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT,

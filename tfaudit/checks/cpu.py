@@ -24,7 +24,7 @@ PARALLELISABLE = ("map", "interleave")
     f" {GAIN_RULE}",
 )
 def parallel_pipeline(evidence: Evidence) -> Outcome:
-    """The pipeline uses prefetch and parallel calls
+    """Prefetch and parallel calls
 
     What it looks at
     The stages of the tf.data pipeline: map and interleave without num_parallel_calls, and a last stage
@@ -88,9 +88,9 @@ def _place(stage: Stage) -> str:
 planned(
     __name__,
     {
-        "4.2": ("data_preparation", "No work could move to the data preparation"),
-        "4.3": ("work_for_accelerator", "No work could move onto the accelerator"),
-        "4.4": ("other_cpus", "Other CPUs would not help"),
-        "4.5": ("compilable_input", "The CPU work could not be compiled"),
+        "4.2": ("data_preparation", "Work for the data preparation"),
+        "4.3": ("work_for_accelerator", "Work for the accelerator"),
+        "4.4": ("other_cpus", "Other CPUs"),
+        "4.5": ("compilable_input", "Compiling the CPU work"),
     },
 )

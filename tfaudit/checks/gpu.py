@@ -48,11 +48,11 @@ HOST_OPS = frozenset(
 @check(
     number="5.1",
     needs=("baseline",),
-    uses=("bfloat16", "float16"),
+    uses=("bfloat16", "float16", "machine"),
     threshold=f"a precision not used yet, over the baseline: {GAIN_RULE}",
 )
 def mixed_precision(evidence: Evidence) -> Outcome:
-    """Mixed precision would bring nothing more
+    """Mixed precision
 
     What it looks at
     The same job under Keras's mixed_bfloat16 and mixed_float16 policies, set before its code runs.
@@ -76,7 +76,9 @@ def mixed_precision(evidence: Evidence) -> Outcome:
         facts["on_an_accelerator"] = HARDWARE_RULE
     diverged = [name for name in gains if _diverges(evidence.variant(name), baseline)]
     usable = {name: gain for name, gain in gains.items() if name not in diverged}
-    if policy.startswith("mixed_"):
+    if tempting := [name for name in diverged if gains[name].low >= WARN_GAIN]:
+        return warned(f"Faster, but its loss was no number: {', '.join(tempting)}. Do not use it.", **facts)
+    if "16" in policy:
         return passed(f"The program uses {policy} already.", **facts)
     if not usable:
         return unknown(f"No precision could be measured. {_first_reason(facts, diverged)}".strip(), **facts)
@@ -121,7 +123,7 @@ def _gain(gain: Interval, summary: str, fix: str, facts: dict[str, object]) -> O
     threshold=f"the setting not used yet, over the one in force: {GAIN_RULE}",
 )
 def xla_effect(evidence: Evidence) -> Outcome:
-    """XLA is on where it helps and off where it does not
+    """XLA
 
     What it looks at
     The same job with jit_compile=True and with jit_compile=False, and what the program's own setting
@@ -134,7 +136,8 @@ def xla_effect(evidence: Evidence) -> Outcome:
     model.compile(…, jit_compile=True) or False, as measured; keep shapes fixed.
     """
     baseline = evidence.variant("baseline")
-    assert baseline is not None and baseline.resolved is not None
+    if baseline is None or baseline.resolved is None:
+        return unknown("The baseline ended before its resolved setting could be read.")
     now = bool(baseline.resolved.jit_compile)
     other, current = ("no-xla", "xla") if now else ("xla", "no-xla")
     gain = evidence.ratio(other, to=current)
@@ -168,9 +171,14 @@ def break_even_samples(evidence: Evidence) -> int | None:
     return round(max(0.0, first - plain) / saved_s) if saved_s > 0 else None
 
 
-@check(number="5.3", uses=("placement", "baseline"), threshold="any op of the train step on the host")
+@check(
+    number="5.3",
+    needs=("machine",),
+    uses=("placement", "baseline"),
+    threshold="any op of the train step on the host",
+)
 def ops_on_accelerator(evidence: Evidence) -> Outcome:
-    """All ops of the train step run on the accelerator
+    """Ops off the accelerator
 
     What it looks at
     TensorFlow's placement log of a few steps: ops of the train step that were placed on the CPU
@@ -191,6 +199,8 @@ def ops_on_accelerator(evidence: Evidence) -> Outcome:
     if placed is None or placed.placement is None or not placed.placement.ops:
         return unknown("TensorFlow logged no placement.")
     step_ops = set((baseline and baseline.train_ops) or placed.train_ops or {})
+    if not step_ops:
+        return unknown("The train step was not traced into a graph, so its ops are not known.")
     on_host = {
         op: count
         for op, count in placed.placement.ops.get("CPU", {}).items()
@@ -209,7 +219,7 @@ def ops_on_accelerator(evidence: Evidence) -> Outcome:
     " dimensions that vary beyond the batch, or ops whose output shape depends on values, warn",
 )
 def accelerator_friendly_model(evidence: Evidence) -> Outcome:
-    """The model's shapes and execution suit an accelerator
+    """Shapes and execution
 
     What it looks at
     How often the train step was traced, whether it runs eagerly, dimensions of the data that vary from
@@ -225,7 +235,7 @@ def accelerator_friendly_model(evidence: Evidence) -> Outcome:
     """
     program, baseline = evidence.program, evidence.variant("baseline")
     assert program is not None and baseline is not None
-    resolved, traces = baseline.resolved, baseline.traces or 0
+    resolved, traces = baseline.resolved, baseline.traces
     varying = varying_dimensions(program)
     dynamic = sorted(DYNAMIC_OPS & (baseline.train_ops or {}).keys())
     facts = {
@@ -237,6 +247,8 @@ def accelerator_friendly_model(evidence: Evidence) -> Outcome:
     if resolved and resolved.run_eagerly:
         fix = "model.compile(…, run_eagerly=False)" if resolved.optimizer else "@tf.function"
         return failed("The train step runs eagerly, op by op from Python.", fix=fix, **facts)
+    if traces is None:
+        return unknown("How often the train step was traced is not known.", **facts)
     if traces >= WARN_TRACES:
         summary = f"The train step was traced {traces} times."
         fix = "Pad or bucket the batches to a few shapes, or give tf.function an input_signature."
@@ -246,9 +258,9 @@ def accelerator_friendly_model(evidence: Evidence) -> Outcome:
     if varying:
         fix = "padded_batch to a fixed length, or bucket_by_sequence_length with few boundaries"
         return warned(f"Dimensions vary from batch to batch: {'; '.join(varying)}.", fix=fix, **facts)
-    if resolved and resolved.jit_compile and _partial_batches(program):
+    if resolved and resolved.jit_compile and traces > 1 and _partial_batches(program):
         return warned(
-            "XLA compiles twice: the last batch of an epoch is smaller.",
+            "XLA compiled twice: the batches are not all of one size.",
             fix="dataset.batch(…, drop_remainder=True)",
             **facts,
         )
@@ -260,7 +272,7 @@ def varying_dimensions(program: Program) -> list[str]:
     return [
         spec
         for spec in program.element_spec
-        if "…" in spec or spec.startswith("ragged") or "?" in spec.partition("[")[2].partition(",")[2]
+        if "…" in spec or ": ragged " in spec or "?" in spec.partition("[")[2].partition(",")[2]
     ]
 
 
@@ -276,7 +288,7 @@ def _partial_batches(program: Program) -> bool:
     f" gives ≥ {FAIL_GAIN:g}×",
 )
 def no_python_in_graph(evidence: Evidence) -> Outcome:
-    """No Python function runs inside the model or the input pipeline
+    """Python in the graph
 
     What it looks at
     py_function, numpy_function and from_generator among the pipeline's stages and the ops of the train
@@ -308,4 +320,4 @@ def no_python_in_graph(evidence: Evidence) -> Outcome:
     return warned(summary, at_most=gain if gain and gain.low >= WARN_GAIN else None, **facts)
 
 
-planned(__name__, {"5.6": ("memory_format", "The memory format suits the device")})
+planned(__name__, {"5.6": ("memory_format", "Memory format")})

@@ -11,6 +11,7 @@ from ..checking import (
     failed,
     manual,
     passed,
+    percent,
     planned,
     unknown,
     warned,
@@ -40,7 +41,7 @@ model.fit(…, callbacks=[ThroughputCallback(usd_per_hour=…)])"""
 
 @check(number="1.1", needs=("program", "source"))
 def throughput_reported(evidence: Evidence) -> Outcome:
-    """Training reports samples per second as it goes
+    """Throughput reporting
 
     What it looks at
     The callbacks given to fit, and whether the project's source speaks of a rate.
@@ -68,7 +69,7 @@ def throughput_reported(evidence: Evidence) -> Outcome:
 
 @check(number="1.2", needs=("baseline", "price"))
 def samples_per_dollar(evidence: Evidence) -> Outcome:
-    """Samples per dollar now
+    """Samples per dollar
 
     What it looks at
     The baseline's samples per second × 3600 ÷ the machine's price per hour.
@@ -81,7 +82,8 @@ def samples_per_dollar(evidence: Evidence) -> Outcome:
     no slower for this job.
     """
     value = evidence.samples_per_usd("baseline")
-    assert value is not None and evidence.usd_per_hour is not None
+    if value is None or evidence.usd_per_hour is None:
+        return unknown("No block of the baseline was measured.")
     return passed(
         f"{value.median:,.0f} samples per dollar at ${evidence.usd_per_hour:g} per hour.",
         baseline_samples_per_usd=value,
@@ -93,11 +95,11 @@ def samples_per_dollar(evidence: Evidence) -> Outcome:
 @check(
     number="1.3",
     needs=("baseline",),
-    threshold=f"second half of the run slower by ≥ {WARN_DRIFT:.0%} warns, by ≥ {FAIL_DRIFT:.0%} fails;"
-    f" steps beyond {OUTLIER_FACTOR:g}× the median taking ≥ {WARN_OUTLIER_SHARE:.0%} of the time warn",
+    threshold=f"second half slower by ≥ {percent(WARN_DRIFT)} warns, by ≥ {percent(FAIL_DRIFT)} fails;"
+    f" steps beyond {OUTLIER_FACTOR:g}× the median taking ≥ {percent(WARN_OUTLIER_SHARE)} of the time warn",
 )
 def stable_throughput(evidence: Evidence) -> Outcome:
-    """Throughput is stable over the run
+    """Stability of throughput
 
     What it looks at
     The baseline's blocks in order: the second half against the first, the spread between blocks, and
@@ -131,7 +133,7 @@ def stable_throughput(evidence: Evidence) -> Outcome:
     if drift.high < 1 and drift.median <= 1 - WARN_DRIFT:
         return warned(f"Throughput fell to {drift.median:.2f}× within the run.", **facts)
     if share >= WARN_OUTLIER_SHARE:
-        return warned(f"{share:.0%} of the time went into unusually long steps.", **facts)
+        return warned(f"{percent(share)} of the time went into unusually long steps.", **facts)
     return passed("No fall over the run and few unusually long steps.", **facts)
 
 
@@ -156,7 +158,7 @@ def _variation(rates: list[float]) -> float:
     threshold=f"cached ÷ baseline: {GAIN_RULE}",
 )
 def input_bound_training(evidence: Evidence) -> Outcome:
-    """Training does not wait for its input
+    """Waiting for input
 
     What it looks at
     Samples per second as the job is, against the same job fed for ever from one cached batch.
@@ -178,21 +180,22 @@ def input_bound_training(evidence: Evidence) -> Outcome:
         "cached_input_samples_per_s": evidence.samples_per_s("cached-input"),
         "target_samples_per_usd": evidence.samples_per_usd("cached-input"),
     }
-    share = f"Training reaches {min(1.0, 1 / gain.median):.0%} of what it does on cached input."
+    share = f"Training reaches {percent(min(1.0, 1 / gain.median))} of what it does on cached input."
     if gain.low >= FAIL_GAIN:
         return failed(share, at_most=gain, **facts)
     if gain.low >= WARN_GAIN:
         return warned(share, at_most=gain, **facts)
-    return passed(f"Cached input gives {gain.median:.2f}×: input costs nothing that matters.", **facts)
+    noise = "" if gain.high < FAIL_GAIN else ", with an interval too wide to call"
+    return passed(f"Cached input gives {gain.median:.2f}×{noise}: no wait that was measured.", **facts)
 
 
 @check(
     number="1.9",
-    needs=("profiled", "trace"),
+    needs=("profiled", "trace", "machine"),
     threshold=f"at least {FEWEST_TRACED_STEPS} marked steps, and a device plane if there is an accelerator",
 )
 def profiler_trace(evidence: Evidence) -> Outcome:
-    """A healthy profiler trace of this run was captured
+    """Profiler trace
 
     What it looks at
     The trace of the profiled variant: its size, the steps marked in it, the planes of devices.
@@ -217,8 +220,8 @@ def profiler_trace(evidence: Evidence) -> Outcome:
     if evidence.accelerators and not devices:
         return failed("The trace shows no device, although there is one.", **facts)
     if steps < FEWEST_TRACED_STEPS:
-        return failed(f"The trace shows {steps} marked steps.", **facts)
-    where = f"{devices} device planes" if devices else "the host alone, there being no accelerator"
+        return failed(f"Steps marked in the trace: {steps}.", **facts)
+    where = f"{devices} of its devices" if devices else "the host alone, there being no accelerator"
     return passed(f"The trace shows {steps} steps and {where}.", **facts)
 
 
@@ -230,12 +233,12 @@ def input_gain(evidence: Evidence) -> Interval | None:
 planned(
     __name__,
     {
-        "1.4": ("profiling_available", "Profiling can be switched on"),
-        "1.5": ("device_memory", "Device memory is used"),
-        "1.6": ("gpu_utilisation", "The GPU is used"),
-        "1.7": ("system_bottleneck", "CPU, disk and network are no bottleneck"),
-        "1.10": ("trace_input_bound", "The trace shows no wait for input"),
-        "1.11": ("idle_device", "The trace shows no idle device and no frequent copies"),
-        "1.12": ("top_device_ops", "The top ten device ops are as expected"),
+        "1.4": ("profiling_available", "Profiling on demand"),
+        "1.5": ("device_memory", "Device memory use"),
+        "1.6": ("gpu_utilisation", "GPU utilisation"),
+        "1.7": ("system_bottleneck", "CPU, disk and network load"),
+        "1.10": ("trace_input_bound", "Input wait in the trace"),
+        "1.11": ("idle_device", "Idle device and copies"),
+        "1.12": ("top_device_ops", "Top device ops"),
     },
 )

@@ -5,6 +5,8 @@ Section 7 of the checklist: habits that save whole experiments.
 
 from __future__ import annotations
 
+import re
+
 from ..checking import Outcome, check, manual, passed, planned, warned
 from ..evidence import Evidence
 from ..program.callbacks import TRACKERS
@@ -23,7 +25,7 @@ def _has_fit(program: Program) -> bool:
 
 @check(number="7.1", needs=("program", "source"))
 def failing_runs_stopped(evidence: Evidence) -> Outcome:
-    """Failing experiments are stopped early
+    """Stopping of failing runs
 
     What it looks at
     EarlyStopping, TerminateOnNaN or a callback of your own that ends training, in fit's callbacks and in
@@ -38,7 +40,7 @@ def failing_runs_stopped(evidence: Evidence) -> Outcome:
     program, source = evidence.program, evidence.source
     assert program is not None
     for callback in program.callbacks:
-        if STOPPERS & {callback.name, *callback.bases} or "stop" in callback.name.lower():
+        if STOPPERS & {callback.name, *callback.bases} or re.search("stop(?!watch)", callback.name, re.I):
             return passed(f"{callback.name} does.")
     for name, place in source.calls.items():
         if name.rpartition(".")[2] in STOPPERS:
@@ -55,7 +57,7 @@ def failing_runs_stopped(evidence: Evidence) -> Outcome:
 
 @check(number="7.4", needs=("program", "source"))
 def experiments_tracked(evidence: Evidence) -> Outcome:
-    """Experiments are recorded where they can be compared
+    """Experiment tracking
 
     What it looks at
     Trackers such as MLflow, Weights & Biases or TensorBoard among fit's callbacks and the project's
@@ -88,7 +90,7 @@ def experiments_tracked(evidence: Evidence) -> Outcome:
 planned(
     __name__,
     {
-        "7.2": ("hyper_parameter_search", "Hyper-parameters are searched automatically"),
-        "7.3": ("unused_storage", "Unused storage is deleted"),
+        "7.2": ("hyper_parameter_search", "Hyper-parameter search"),
+        "7.3": ("unused_storage", "Unused storage"),
     },
 )

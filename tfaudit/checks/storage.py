@@ -19,7 +19,7 @@ PASS_HEADROOM, WARN_HEADROOM = 1.25, 1.0
     threshold=f"input alone ÷ cached input: ≥ {PASS_HEADROOM:g}× passes, ≥ {WARN_HEADROOM:g}× warns",
 )
 def input_headroom(evidence: Evidence) -> Outcome:
-    """Iterating the data alone is faster than training on cached input
+    """Speed of input alone
 
     What it looks at
     Samples per second of the input pipeline without training, against training without its input.
@@ -51,9 +51,9 @@ def input_headroom(evidence: Evidence) -> Outcome:
 planned(
     __name__,
     {
-        "3.1": ("file_sizes", "Files are around 100 MB"),
-        "3.2": ("sagemaker_input_mode", "On SageMaker: FastFile or Pipe mode"),
-        "3.4": ("storage_cost", "Caching right after the source changes nothing"),
-        "3.5": ("compression", "Compression has been weighed"),
+        "3.1": ("file_sizes", "File sizes"),
+        "3.2": ("sagemaker_input_mode", "SageMaker input mode"),
+        "3.4": ("storage_cost", "Cost of storage"),
+        "3.5": ("compression", "Compression"),
     },
 )

@@ -49,23 +49,30 @@ TRACKERS = frozenset(
 #: Packages whose callbacks were looked at: what they define writes nothing unless named above.
 OWN_PACKAGES = frozenset({"keras", "tf_keras", "tfaudit"})
 
-#: Names that a callback's own code would mention if it wrote a file.
+#: Names that a callback's own code would mention if it wrote a file or sent something.
 WRITING_CALLS = frozenset(
     {
+        "copyfile",
+        "copytree",
         "create_file_writer",
         "dump",
+        "export",
         "imsave",
         "makedirs",
         "mkdir",
         "open",
+        "post",
         "save",
         "save_model",
         "save_weights",
         "savefig",
+        "savetxt",
         "savez",
         "to_csv",
         "to_json",
         "to_parquet",
+        "to_pickle",
+        "urlopen",
         "write_bytes",
         "write_text",
     }
@@ -117,15 +124,20 @@ def why_left_out(callback: Any) -> str:
     own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in OWN_PACKAGES]
     functions = [member for kind in own for member in vars(kind).values()]
     functions += list(vars(callback).values())  # LambdaCallback keeps its functions there
-    for function in functions:
-        if isinstance(function, types.MethodType):
-            function = function.__func__
+    for function in map(_unwrapped, functions):
         if isinstance(function, types.FunctionType):
             package = function.__module__ or ""
             found = set() if package.partition(".")[0] in OWN_PACKAGES else _names(function.__code__)
             if writing := sorted(found & WRITING_CALLS):
-                return f"may write files (its code uses {writing[0]})"
+                return f"may write or send something (its code uses {writing[0]})"
     return ""
+
+
+def _unwrapped(member: Any) -> Any:
+    """The function behind a method, a static or class method, a property or a partial."""
+    for attribute in ("__func__", "fget", "func"):
+        member = getattr(member, attribute, None) or member
+    return member
 
 
 def _names(code: types.CodeType) -> set[str]:

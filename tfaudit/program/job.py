@@ -136,6 +136,12 @@ def dtype_policy(model: Any) -> str:
     return policies.most_common(1)[0][0] if policies else ""
 
 
+def step_graph(train_step: Any) -> Any:
+    """The graph of a hand-written train step's first trace; None when it is no ``tf.function``."""
+    traced: list[Any] = getattr(train_step, "_list_all_concrete_functions", list)()
+    return traced[0].graph if traced else None
+
+
 def graph_ops(graph: Any) -> dict[str, int]:
     """Op types of a traced train step, loop bodies and called functions included, with their counts."""
     if graph is None:

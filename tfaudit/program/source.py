@@ -12,7 +12,9 @@ from ..records import Source, Target
 
 #: Text that reports a rate: ``images_per_sec``, "samples/s", ``examples per second``.
 THROUGHPUT = re.compile(
-    r"(?:samples|images|examples|tokens|records|sequences|frames)[ _]?(?:per|/)[ _]?s(?:ec|econd)?s?\b", re.I
+    r"(?:samples|images|examples|tokens|records|sequences|frames)"
+    r"[ _]?(?:per|/)[ _]?s(?:ec|econd)?s?(?![a-z0-9])",
+    re.I,
 )
 
 #: A bound on the files read, so that a target at the root of a large tree stays quick.
@@ -24,7 +26,8 @@ def read(target: Target) -> Source:
     start = Path(target.path)
     root = start.parent
     if not target.is_file:
-        for _ in range(target.name.count(".")):
+        inside = start.name in ("__init__.py", "__main__.py")
+        for _ in range(target.name.count(".") + inside):
             root = root.parent
     imports: dict[str, str] = {}
     calls: dict[str, str] = {}
@@ -48,7 +51,7 @@ def read(target: Target) -> Source:
                 waiting.extend(_project_files(module, path.parent, root))
             if isinstance(node, ast.Call) and (name := dotted(node.func)):
                 calls.setdefault(name, f"{path.name}:{node.lineno}")
-            if isinstance(node, ast.Attribute) and node.attr == "stop_training":
+            if isinstance(node, ast.Attribute) and _is_stop(node):
                 stops.append(f"{path.name}:{node.lineno}")
     return Source(
         imports=imports,
@@ -57,6 +60,10 @@ def read(target: Target) -> Source:
         stops=next(iter(stops), None),
         files=tuple(path.name for path in seen),
     )
+
+
+def _is_stop(node: ast.Attribute) -> bool:
+    return node.attr == "stop_training" and isinstance(node.ctx, ast.Store)
 
 
 def _parse(path: Path) -> tuple[str, ast.Module | None]:
@@ -93,9 +100,10 @@ def _project_files(module: str, folder: Path, root: Path) -> list[Path]:
         starts = [start]
     found = []
     for start in starts:
-        place = start.joinpath(*parts)
-        found += [path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()]
-    return found if parts else []
+        for depth in range(1, len(parts) + 1):  # importing a.b runs a/__init__.py first
+            place = start.joinpath(*parts[:depth])
+            found += [place.with_name(f"{place.name}.py"), place / "__init__.py"]
+    return [path for path in found if path.is_file()]
 
 
 def dotted(node: ast.expr) -> str:

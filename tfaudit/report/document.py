@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 
 from .. import __version__
-from ..checking import Check, run_checks
+from ..checking import Check, percent, run_checks
 from ..evidence import Evidence, block_rates, scaled
 from ..records import (
     SCHEMA_VERSION,
+    Block,
     CheckResult,
     Comparison,
     Interval,
@@ -72,7 +73,7 @@ def target_name(evidence: Evidence) -> str:
 def summarise(evidence: Evidence, result: VariantResult) -> VariantSummary:
     """One row of the variants table."""
     rate = median_interval(block_rates(result))
-    steps_ms = [step / 1e6 for block in result.blocks for step in block.step_ns]
+    steps_ms = [ms for block in result.blocks for ms in step_durations_ms(block)]
     steps = sum(block.steps for block in result.blocks)
     samples = sum(block.samples for block in result.blocks)
     price = evidence.usd_per_hour
@@ -94,6 +95,12 @@ def summarise(evidence: Evidence, result: VariantResult) -> VariantSummary:
         loss=result.blocks[-1].loss if result.blocks else None,
         notes=result.notes,
     )
+
+
+def step_durations_ms(block: Block) -> list[float]:
+    """Milliseconds per step: each call of the train function, shared among its steps if it runs several."""
+    steps_per_call = max(1, round(block.steps / len(block.step_ns))) if block.step_ns else 1
+    return [step / 1e6 / steps_per_call for step in block.step_ns]
 
 
 def compile_s(result: VariantResult, steps_ms: list[float]) -> float | None:
@@ -131,12 +138,12 @@ def headline(evidence: Evidence, results: Iterable[CheckResult]) -> str:
 
 def _bound(evidence: Evidence, ceiling: CheckResult | None, rate: Interval) -> str:
     gain = evidence.ratio("cached-input", to="baseline")
-    if ceiling is None or gain is None:
+    if ceiling is None or gain is None or ceiling.status not in (Status.FAIL, Status.WARN, Status.PASS):
         return f"Training runs at {rate.median:,.0f} samples per second."
     if ceiling.status in (Status.FAIL, Status.WARN):
         word = "Input-bound" if ceiling.status is Status.FAIL else "Partly input-bound"
         share = min(1.0, 1 / gain.median)
-        return f"{word}: training reaches {share:.0%} of what the model could do on cached input."
+        return f"{word}: training reaches {percent(share)} of what the model could do on cached input."
     return f"Not input-bound: cached input gives {gain.median:.2f}×."
 
 

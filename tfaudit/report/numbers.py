@@ -157,9 +157,7 @@ _BY_UNIT: dict[str, Callable[[float], str]] = {
 }
 
 
-def fact(
-    value: float | int | str | bool | None, unit: str = "", interval: Interval | None = None
-) -> str:
+def fact(value: float | int | str | bool | None, unit: str = "", interval: Interval | None = None) -> str:
     """The value of one row of evidence with its unit, and its interval behind it."""
     if interval is not None:
         ends = (fact(end, unit) for end in (interval.low, interval.high))

@@ -1,0 +1,153 @@
+"""Literal evidence for tests: rates by variant, and facts where a check reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tfaudit import checking
+from tfaudit.evidence import Evidence, TraceEvidence
+from tfaudit.records import (
+    Block,
+    CallbackFact,
+    CheckResult,
+    Device,
+    Environment,
+    Failure,
+    Plan,
+    Program,
+    Resolved,
+    Settings,
+    Source,
+    Stage,
+    Target,
+    VariantResult,
+    write,
+)
+from tfaudit.variants import VARIANTS
+
+CPU = Device(name="/physical_device:CPU:0", kind="CPU")
+GPU = Device(name="/physical_device:GPU:0", kind="GPU", description="Some GPU")
+
+RESOLVED = Resolved(jit_compile=False, dtype_policy="float32", run_eagerly=False, optimizer="Adam")
+
+#: Blocks of a variant whose rate is given as one number.
+BLOCKS = 6
+
+
+def block(samples_per_s: float, *, loss: float | None = 0.5, **fields: Any) -> Block:
+    """Ten steps in ten seconds, at that rate."""
+    fields = {"steps": 10, "duration_ns": 10_000_000_000, "step_ns": (1_000_000_000,) * 10, **fields}
+    return Block(samples=round(samples_per_s * 10), loss=loss, **fields)
+
+
+def measured(identifier: str, rates: float | Sequence[float] = 100.0, **fields: Any) -> VariantResult:
+    """A variant that ran to its end, with one block per rate."""
+    rates = [rates] * BLOCKS if isinstance(rates, (int, float)) else rates
+    fields = {
+        "status": "measured",
+        "blocks": tuple(map(block, rates)),
+        "resolved": RESOLVED,
+        "traces": 1,
+        "train_ops": {"MatMul": 2},
+        **fields,
+    }
+    return VariantResult(id=identifier, **fields)
+
+
+def failed(identifier: str, kind: str, phase: str = "measure", *rates: float, **fields: Any) -> VariantResult:
+    """A variant that ended badly after some blocks, before it told its configuration."""
+    failure = Failure(phase=phase, kind=kind, message=f"{identifier} ended: {kind}.")
+    status = "not-run" if kind == "not-run" else "failed"
+    blocks = tuple(map(block, rates))
+    return VariantResult(id=identifier, **{"status": status, "failure": failure, "blocks": blocks, **fields})
+
+
+def evidence(
+    *results: VariantResult,
+    program: Program | None = None,
+    source: Source | None = None,
+    devices: tuple[Device, ...] = (CPU,),
+    trace: TraceEvidence | None = None,
+    usd_per_hour: float | None = None,
+    **rates: float | Sequence[float],
+) -> Evidence:
+    """What a run gathered: ``evidence(baseline=100.0, cached_input=140.0)``, further results as they are."""
+    variants = (*(measured(name.replace("_", "-"), rate) for name, rate in rates.items()), *results)
+    order = list(VARIANTS)
+    variants = tuple(sorted(variants, key=lambda result: order.index(result.id)))
+    machine = Environment(
+        machine="workstation",
+        os="Linux",
+        cpu="Some CPU",
+        cores=2,
+        memory_bytes=8 * 2**30,
+        devices=devices,
+        versions={"python": "3.12.0"},
+    )
+    return Evidence(
+        plan=plan(*(result.id for result in variants), source=source, machine=machine),
+        variants=variants,
+        machine=machine,
+        program=program,
+        trace=trace,
+        usd_per_hour=usd_per_hour,
+    )
+
+
+def plan(
+    *variants: str,
+    source: Source | None = None,
+    machine: Environment | None = None,
+    checks: Sequence[str] = (),
+    **settings: Any,
+) -> Plan:
+    """A plan of those variants for ``train.py``."""
+    return Plan(
+        target=Target(kind="script", path="/project/train.py", name="train.py"),
+        working_directory="/project",
+        variants=variants,
+        checks=tuple(checks),
+        settings=Settings(**settings),
+        source=source or Source(),
+        machine=machine or Environment("workstation", "Linux", "Some CPU", 2, 8 * 2**30, (), {}),
+    )
+
+
+def program(*stages: Stage, form: str = "script", data_kind: str = "tf.data", **fields: Any) -> Program:
+    """A program with that pipeline; a batch and a prefetch when none is given."""
+    pipeline = stages or (Stage(op="batch", batch_size=32), Stage(op="prefetch", buffer_size=-1))
+    return Program(**{"form": form, "data_kind": data_kind, "pipeline": pipeline, **fields})
+
+
+#: A program whose map runs serially.
+SERIAL = program(
+    Stage(op="map", function="decode", location="/project/data.py:12"),
+    Stage(op="batch", batch_size=32),
+    Stage(op="prefetch", buffer_size=-1),
+)
+
+
+def callback(
+    name: str, module: str = "keras.src.callbacks", *bases: str, kept: bool = True, **options: str
+) -> CallbackFact:
+    return CallbackFact(name=name, module=module, bases=bases, kept=kept, options=options)
+
+
+def judged(number: str, given: Evidence) -> CheckResult:
+    """What the check of that number says of the evidence."""
+    (result,) = checking.run_checks(given, checking.choose([number]).values())
+    return result
+
+
+def run_folder(folder: Path, given: Evidence, *, without: Sequence[str] = ()) -> Path:
+    """Write the evidence as a finished run's folder; variants in ``without`` left no result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "plan.json", given.plan)
+    for result in given.variants:
+        place = folder / "variants" / result.id
+        place.mkdir(parents=True)
+        if result.id not in without:
+            write(place / "result.json", result)
+    return folder

@@ -1,0 +1,93 @@
+"""Section 7: one line on each side of each rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from checks.builders import callback, evidence, failed, judged, program
+
+from tfaudit.evidence import Evidence
+from tfaudit.records import Source, Status
+
+
+def of(*callbacks: Any, form: str = "script", **source: Any) -> Evidence:
+    return evidence(program=program(form=form, callbacks=callbacks), source=Source(**source))
+
+
+UNKNOWN = evidence(failed("baseline", "raised", "load"))
+
+STOPPED = {
+    "nothing": (of(), Status.WARN),
+    "nothing, run with python -m": (of(form="module"), Status.WARN),
+    "EarlyStopping": (of(callback("EarlyStopping")), Status.PASS),
+    "TerminateOnNaN": (of(callback("TerminateOnNaN")), Status.PASS),
+    "another callback": (of(callback("History")), Status.WARN),
+    "a class made from EarlyStopping": (
+        of(callback("Patient", "train", "EarlyStopping", "Callback")),
+        Status.PASS,
+    ),
+    "a callback named for it": (of(callback("StopWhenFlat", "train")), Status.PASS),
+    "called somewhere in the project": (
+        of(calls={"keras.callbacks.EarlyStopping": "train.py:9"}),
+        Status.PASS,
+    ),
+    "imported by name": (of(calls={"TerminateOnNaN": "train.py:9"}), Status.PASS),
+    "a call of another name": (of(calls={"EarlyStoppingReport": "train.py:9"}), Status.WARN),
+    "stop_training is set": (of(stops="train.py:3"), Status.PASS),
+    "a factory has no fit to look at": (of(form="factory"), Status.MANUAL),
+    "builders have no fit to look at": (of(form="builders"), Status.MANUAL),
+    "a factory whose project does": (of(form="factory", stops="train.py:3"), Status.PASS),
+    "the job is not known": (UNKNOWN, Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", STOPPED)
+def test_failing_runs_stopped(case: str) -> None:
+    """7.1"""
+    given, status = STOPPED[case]
+    assert judged("7.1", given).status == status
+
+
+def test_what_stops_a_run_is_named_with_its_place() -> None:
+    result = judged("7.1", of(calls={"keras.callbacks.EarlyStopping": "train.py:9"}))
+    assert result.summary == "keras.callbacks.EarlyStopping does (train.py:9)."
+
+
+def test_a_stopwatch_stops_no_run() -> None:
+    assert judged("7.1", of(callback("StopwatchCallback", "train"))).status == Status.WARN
+
+
+TRACKED = {
+    "nothing": (of(), Status.WARN),
+    "nothing, run with python -m": (of(form="module"), Status.WARN),
+    "TensorBoard": (of(callback("TensorBoard", kept=False)), Status.PASS),
+    "a class made from TensorBoard": (of(callback("Board", "train", "TensorBoard", "Callback")), Status.PASS),
+    "a tracker's callback": (
+        of(callback("WandbMetricsLogger", "wandb.integration.keras", kept=False)),
+        Status.PASS,
+    ),
+    "CSVLogger is no tracker": (of(callback("CSVLogger", kept=False)), Status.WARN),
+    "a tracker is imported": (of(imports={"mlflow.tensorflow": "train.py:2"}), Status.PASS),
+    "a package whose name begins like one": (of(imports={"mlflowing": "train.py:2"}), Status.WARN),
+    "another package": (of(imports={"numpy": "train.py:2"}), Status.WARN),
+    "TensorBoard is called": (of(calls={"tf.keras.callbacks.TensorBoard": "train.py:4"}), Status.PASS),
+    "a factory has no fit to look at": (of(form="factory"), Status.MANUAL),
+    "builders whose project imports a tracker": (
+        of(form="builders", imports={"wandb": "train.py:2"}),
+        Status.PASS,
+    ),
+    "the job is not known": (UNKNOWN, Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", TRACKED)
+def test_experiments_tracked(case: str) -> None:
+    """7.4"""
+    given, status = TRACKED[case]
+    assert judged("7.4", given).status == status
+
+
+def test_the_tracker_is_named_with_its_place() -> None:
+    result = judged("7.4", of(imports={"mlflow.tensorflow": "train.py:2"}))
+    assert result.summary == "mlflow is imported (train.py:2)."

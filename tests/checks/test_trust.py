@@ -1,0 +1,89 @@
+"""Section 8: one line on each side of each rule."""
+
+from __future__ import annotations
+
+import pytest
+from checks.builders import CPU, GPU, callback, evidence, failed, judged, measured, program
+
+from tfaudit.records import Status
+
+CASES = {
+    "8.1 constant": ("8.1", evidence(baseline=100.0), Status.PASS),
+    "8.1 ±9 %": ("8.1", evidence(baseline=[91.0, 109.0] * 3), Status.PASS),
+    "8.1 ±11 %": ("8.1", evidence(baseline=[89.0, 111.0] * 3), Status.WARN),
+    "8.1 nothing was timed": ("8.1", evidence(measured("baseline", [])), Status.UNKNOWN),
+    "8.1 no baseline": ("8.1", evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+    "8.2 all ran": ("8.2", evidence(measured("profiled", []), baseline=100.0, xla=100.0), Status.PASS),
+    "8.2 one raised": ("8.2", evidence(failed("xla", "raised"), baseline=100.0), Status.WARN),
+    "8.2 one was killed": ("8.2", evidence(failed("xla", "killed"), baseline=100.0), Status.WARN),
+    "8.2 one was interrupted": ("8.2", evidence(failed("xla", "interrupted"), baseline=100.0), Status.WARN),
+    "8.2 one was not run": ("8.2", evidence(failed("xla", "not-run"), baseline=100.0), Status.WARN),
+    "8.2 one took no effect": ("8.2", evidence(failed("xla", "not-applied"), baseline=100.0), Status.PASS),
+    "8.2 one is not supported": (
+        "8.2",
+        evidence(failed("cached-input", "unsupported"), baseline=100.0),
+        Status.PASS,
+    ),
+    "8.2 nothing was run": ("8.2", evidence(), Status.UNKNOWN),
+    "8.4 all in force": ("8.4", evidence(baseline=100.0, xla=100.0), Status.PASS),
+    "8.4 one took no effect": ("8.4", evidence(failed("xla", "not-applied"), baseline=100.0), Status.PASS),
+    "8.4 no baseline": ("8.4", evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+    "8.5 traced": ("8.5", evidence(baseline=100.0), Status.PASS),
+    "8.5 not a traced function": ("8.5", evidence(measured("baseline", traces=None)), Status.UNKNOWN),
+    "8.5 no baseline": ("8.5", evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+    "8.7 nothing left out": ("8.7", evidence(program=program(callbacks=(callback("History"),))), Status.PASS),
+    "8.7 something left out": (
+        "8.7",
+        evidence(program=program(callbacks=(callback("ModelCheckpoint", kept=False),))),
+        Status.PASS,
+    ),
+    "8.7 the job is not known": ("8.7", evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+    "8.8 a GPU": ("8.8", evidence(baseline=100.0, devices=(CPU, GPU)), Status.PASS),
+    "8.8 no accelerator": ("8.8", evidence(baseline=100.0), Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_status(case: str) -> None:
+    number, given, status = CASES[case]
+    assert judged(number, given).status == status
+
+
+def test_the_noise_is_stated() -> None:
+    assert judged("8.1", evidence(baseline=[90.0, 110.0] * 3)).summary == "The baseline is known to ±10 %."
+
+
+def test_variants_without_a_result_are_counted_and_their_reasons_listed() -> None:
+    result = judged("8.2", evidence(failed("xla", "killed"), baseline=100.0, no_xla=100.0))
+    assert result.summary == "1 of 3 variants did not end well."
+    assert [(fact.name, fact.value) for fact in result.facts] == [("failed: xla", "xla ended: killed.")]
+
+
+def test_a_variant_that_failed_after_enough_blocks_is_not_said_to_have_given_nothing() -> None:
+    """From five blocks on it counts for every other check."""
+    result = judged("8.2", evidence(failed("xla", "killed", "measure", *[100.0] * 5), baseline=100.0))
+    assert result.status == Status.WARN
+    assert "gave no result" not in result.summary
+
+
+def test_variants_without_an_effect_are_named() -> None:
+    result = judged("8.4", evidence(failed("xla", "not-applied"), baseline=100.0))
+    assert result.summary == "Told apart from the others, since they took no effect: xla."
+    assert ("no effect: xla", "xla ended: not-applied.") in [(fact.name, fact.value) for fact in result.facts]
+
+
+def test_traces_are_listed_by_variant() -> None:
+    result = judged("8.5", evidence(measured("xla", traces=4), measured("baseline", traces=2)))
+    assert result.summary == "4 traces in one variant: some may be among the timed steps."
+    assert [(fact.name, fact.value) for fact in result.facts] == [("traces: baseline", 2), ("traces: xla", 4)]
+
+
+def test_callbacks_left_out_are_named() -> None:
+    given = evidence(
+        program=program(callbacks=(callback("ModelCheckpoint", kept=False), callback("History")))
+    )
+    assert judged("8.7", given).summary == "Left out: ModelCheckpoint."
+
+
+def test_the_accelerator_is_named() -> None:
+    assert judged("8.8", evidence(devices=(CPU, GPU))).summary == "The job ran on Some GPU."

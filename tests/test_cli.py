@@ -1,0 +1,576 @@
+"""The command line: what it says, where it says it, and what it exits with."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks.builders import block, evidence, failed, measured, program, run_folder
+from click.testing import CliRunner, Result
+
+from tfaudit import __version__, launch, runner
+from tfaudit.checking import load
+from tfaudit.cli import Duration, cli
+from tfaudit.evidence import Evidence
+from tfaudit.records import Plan, Report, Source, VariantResult, read, write
+from tfaudit.report import FORMATS
+from tfaudit.runner import not_run
+from tfaudit.variants import VARIANTS
+
+
+def tfaudit(*arguments: object) -> Result:
+    """Run a command; anything but an exit is an error of the test."""
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def refused(*arguments: object) -> str:
+    """The one sentence of a command that ends with exit code 2 and prints nothing else."""
+    result = tfaudit(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ") and result.stderr.endswith(".\n")
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("Error: ").removesuffix("\n")
+
+
+@pytest.fixture(autouse=True)
+def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder of its own to work in; `run` replaces the handler of SIGTERM for good."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the HTML report's contents out, which take longest to make."""
+    monkeypatch.setitem(FORMATS, "html", lambda report: report.headline)
+
+
+FINE = evidence(
+    measured("baseline", [100.0] * 8, program=program()),
+    cached_input=100.0,
+    source=Source(),
+)
+INPUT_BOUND = evidence(measured("baseline", [100.0] * 8, program=program()), cached_input=200.0)
+
+
+# Words ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_names_every_command(flag: str) -> None:
+    result = tfaudit(flag)
+    assert result.exit_code == 0
+    for command in ("run", "audit", "report", "checks"):
+        assert f"\n  {command} " in result.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "audit", "report", "checks"])
+def test_every_command_explains_itself(command: str) -> None:
+    result = tfaudit(command, "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: cli {command}")
+
+
+def test_the_version() -> None:
+    assert tfaudit("--version").stdout == f"tfaudit, version {__version__}\n"
+
+
+def test_checks_are_listed_by_section() -> None:
+    result = tfaudit("checks")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Performance analysis"
+    title = {item.number: item.title for item in load().values()}
+    assert f"  1.8  {title['1.8']}  [baseline, cached-input, price]" in lines
+    assert f"  6.4  {title['6.4']}  [not implemented yet]" in lines
+    assert lines.index("Instance choice") < lines.index("Can these numbers be trusted?")
+    assert [line.split()[0] for line in lines if line.endswith("]")] == list(title)
+
+
+# Durations ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90.0),
+        ("90s", 90.0),
+        ("1.5", 1.5),
+        ("2m", 120.0),
+        ("2 min", 120.0),
+        ("1.5h", 5400.0),
+        (" 3 s ", 3.0),
+    ],
+)
+def test_a_duration(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "", "0", "0s", "-3", "3d", "1e3", "3ss", "1,5", "nan", "inf", "s"])
+def test_what_is_no_duration_is_wrong_usage(text: str) -> None:
+    result = tfaudit("run", "train.py", f"--time-budget={text}")
+    assert result.exit_code == 2
+    assert f"{text!r} is not a time: write 90, 90s, 2m or 1h." in result.stderr
+
+
+# audit ----------------------------------------------------------------------------------------------
+
+
+def audit(given: Evidence, *arguments: object, without: tuple[str, ...] = ()) -> Result:
+    return tfaudit("audit", run_folder(Path("out"), given, without=without), *arguments)
+
+
+def test_a_finished_run_is_judged_and_reported_without_running_anything() -> None:
+    result = audit(INPUT_BOUND)
+    assert "Input-bound: training reaches 50 %" in result.stdout
+    assert f"Report: {Path.cwd()}/out/report.html\n" in result.stdout
+    assert result.stderr == ""
+    written = sorted(path.name for path in Path("out").iterdir())
+    assert written == ["evidence.json", "plan.json", "report.html", "report.json", "variants"]
+    assert read(Path("out/report.json"), Report).headline.startswith("Input-bound")
+    assert read(Path("out/evidence.json"), Evidence).variants == INPUT_BOUND.variants
+
+
+def test_the_report_has_the_names_that_tools_rely_on() -> None:
+    audit(INPUT_BOUND)
+    report = json.loads(Path("out/report.json").read_text())
+    assert {
+        "schema_version", "headline", "target", "environment", "variants", "comparisons", "checks",
+    } <= set(report)  # fmt: skip
+    assert {"kind", "path", "commit"} <= set(report["target"])
+    assert "versions" in report["environment"]
+    assert {
+        "id", "status", "failure", "samples_per_s", "step_ms", "compile_s", "batch_size", "resolved",
+    } <= set(report["variants"][0])  # fmt: skip
+    assert set(report["variants"][0]["samples_per_s"]) == {"median", "low", "high"}
+    assert {"jit_compile", "dtype_policy"} <= set(report["variants"][0]["resolved"])
+    assert {"variant", "reference", "ratio", "verdict"} <= set(report["comparisons"][0])
+    assert {
+        "id", "number", "section", "title", "status", "summary", "facts", "threshold", "fix",
+    } <= set(report["checks"][0])  # fmt: skip
+    assert {item["number"] for item in report["checks"]} >= {"1.8", "4.1", "8.1"}
+
+
+EXITS: dict[str, tuple[Evidence, tuple[str, ...], int]] = {
+    "nothing failed": (FINE, (), 0),
+    "something failed": (INPUT_BOUND, (), 1),
+    "something failed, and that is asked for": (INPUT_BOUND, ("--fail-on", "fail"), 1),
+    "something failed, and warnings are asked for": (INPUT_BOUND, ("--fail-on", "warn"), 1),
+    "something failed, and never mind": (INPUT_BOUND, ("--fail-on", "never"), 0),
+    "only warnings": (FINE, ("--check", "7.1"), 0),
+    "only warnings, and they are asked for": (FINE, ("--check", "7.1", "--fail-on", "warn"), 1),
+    "the failed check is not asked": (INPUT_BOUND, ("--check", "1.3"), 0),
+    "the target does not load": (evidence(failed("baseline", "raised", "load")), (), 2),
+    "the target never fits": (evidence(failed("baseline", "no-fit", "load")), (), 2),
+    "the target has no data": (evidence(failed("baseline", "no-data", "build")), (), 2),
+    "training raised": (evidence(failed("baseline", "raised", "build"), cached_input=100.0), (), 3),
+    "training was killed": (evidence(failed("baseline", "killed", "measure")), (), 3),
+    "training was killed after some blocks": (
+        evidence(failed("baseline", "killed", "measure", *[100.0] * 6)),
+        (),
+        0,
+    ),
+    "interrupted": (evidence(failed("xla", "interrupted"), baseline=100.0), (), 3),
+    "interrupted at once": (evidence(failed("baseline", "interrupted", "load")), (), 3),
+    "not run": (evidence(failed("baseline", "not-run", "start")), (), 3),
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("case", EXITS)
+def test_exit_codes(case: str) -> None:
+    given, arguments, code = EXITS[case]
+    assert audit(given, *arguments).exit_code == code
+
+
+def test_a_child_that_could_not_be_started_is_no_fault_of_the_target() -> None:
+    """The process that imports TensorFlow has died: nothing could be measured, which is 3."""
+    assert audit(evidence(failed("baseline", "no-result", "start"))).exit_code == 3
+
+
+def test_a_run_that_ended_before_its_last_variant_is_not_complete() -> None:
+    assert audit(FINE, without=("cached-input",)).exit_code == 3
+
+
+def test_a_failure_of_the_target_is_shown_once_with_its_traceback() -> None:
+    broken = failed("baseline", "raised", "load")
+    detail = 'Traceback (your frames only):\n  File "train.py", line 3\nValueError: no'
+    broken = with_failure(broken, message="train.py raised ValueError: no.", detail=detail)
+    result = audit(evidence(broken, failed("xla", "not-run", "start")))
+    assert result.stderr == f"{detail}\nError: train.py raised ValueError: no.\n"
+
+
+def with_failure(result: VariantResult, **changes: Any) -> VariantResult:
+    from msgspec.structs import replace
+
+    assert result.failure is not None
+    return replace(result, failure=replace(result.failure, **changes))
+
+
+def test_a_terminal_obeys_nothing_that_the_program_wrote() -> None:
+    broken = with_failure(
+        failed("baseline", "raised", "load"), message="\033[2Jgone\x07.", detail="\033]0;x\x07"
+    )
+    result = audit(evidence(broken))
+    assert "\033" not in result.stderr and "\x07" not in result.stderr
+    assert "\033" not in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [("--no-color",), ()])
+def test_there_are_no_colours_where_there_is_no_terminal(arguments: tuple[str, ...]) -> None:
+    assert "\033[" not in audit(INPUT_BOUND, *arguments).output
+
+
+def test_quiet_prints_nothing_and_writes_everything() -> None:
+    result = audit(INPUT_BOUND, "--quiet")
+    assert (result.exit_code, result.output) == (1, "")
+    assert Path("out/report.html").exists()
+
+
+def test_quiet_still_says_what_is_wrong() -> None:
+    result = audit(evidence(failed("baseline", "raised", "load")), "--quiet")
+    assert (result.stdout, result.stderr) == ("", "Error: baseline ended: raised.\n")
+
+
+def test_a_price_is_taken_in_later() -> None:
+    audit(FINE, "--price", "3.6")
+    report = read(Path("out/report.json"), Report)
+    assert report.usd_per_hour == 3.6
+    assert report.variants[0].samples_per_usd is not None
+    assert report.variants[0].samples_per_usd.median == pytest.approx(100_000.0)
+
+
+@pytest.mark.parametrize("price", ["0", "-1", "free"])
+def test_a_price_must_be_one(price: str) -> None:
+    result = audit(FINE, f"--price={price}")
+    assert result.exit_code == 2 and "--price" in result.stderr
+
+
+def test_only_the_checks_asked_for_are_judged() -> None:
+    audit(INPUT_BOUND, "-c", "1.8", "--check", "stable-throughput")
+    report = read(Path("out/report.json"), Report)
+    assert [item.number for item in report.checks] == ["1.3", "1.8"]
+
+
+def test_a_loss_that_was_no_number_can_be_reported() -> None:
+    blocks = tuple(block(100.0, loss=float("nan")) for _ in range(6))
+    assert audit(evidence(measured("baseline", blocks=blocks))).exit_code == 0
+
+
+def test_a_check_that_does_not_exist() -> None:
+    folder = run_folder(Path("out"), FINE)
+    assert refused("audit", folder, "--check", "9.9").startswith("There is no check '9.9': give a number")
+
+
+def test_a_folder_that_holds_no_run() -> None:
+    assert refused("audit", "nowhere") == (
+        f"{Path.cwd()}/nowhere/plan.json does not exist: point at the folder of a finished run."
+    )
+
+
+def test_a_plan_that_is_none() -> None:
+    Path("out").mkdir()
+    Path("out/plan.json").write_text("{}")
+    assert "plan.json is not a Plan document: " in refused("audit", "out")
+
+
+def test_a_word_that_fail_on_does_not_know() -> None:
+    assert audit(FINE, "--fail-on", "error").exit_code == 2
+
+
+def test_a_run_whose_reports_cannot_be_written() -> None:
+    """A run on a read-only disk, or one made by somebody else."""
+    folder = run_folder(Path("out"), FINE)
+    (folder / "report.html").mkdir()
+    assert "report.html" in refused("audit", folder)
+
+
+# report ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reported() -> Path:
+    """A run folder that holds a report."""
+    audit(INPUT_BOUND)
+    return Path("out")
+
+
+BEGINNINGS = {"html": "<!doctype html>", "json": "{", "md": "", "text": ""}
+
+
+@pytest.mark.parametrize("form", BEGINNINGS)
+def test_a_report_is_rendered_on_stdout(form: str, reported: Path) -> None:
+    result = tfaudit("report", reported, "--format", form)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.lower().startswith(BEGINNINGS[form])
+    assert result.stdout.endswith("\n")
+    assert "Input-bound" in result.stdout
+
+
+def test_text_is_the_format_when_none_is_named(reported: Path) -> None:
+    assert tfaudit("report", reported).stdout == tfaudit("report", reported, "-f", "text").stdout
+
+
+def test_a_report_is_rendered_into_a_file(reported: Path) -> None:
+    result = tfaudit("report", reported, "-f", "md", "-o", "comment.md")
+    assert (result.exit_code, result.output) == (0, "")
+    assert Path("comment.md").read_text() == tfaudit("report", reported, "-f", "md").stdout
+
+
+def test_the_json_report_is_the_document(reported: Path) -> None:
+    tfaudit("report", reported, "-f", "json", "-o", "copy.json")
+    assert read(Path("copy.json"), Report) == read(reported / "report.json", Report)
+
+
+def test_findings_do_not_matter_to_rendering(reported: Path) -> None:
+    assert tfaudit("report", reported).exit_code == 0
+
+
+def test_a_format_that_does_not_exist(reported: Path) -> None:
+    assert refused("report", reported, "-f", "pdf") == (
+        "There is no format 'pdf': choose from html, json, md, text."
+    )
+
+
+def test_a_run_that_was_not_reported_yet() -> None:
+    run_folder(Path("out"), FINE)
+    assert refused("report", "out") == (
+        "out/report.json does not exist: point at the folder of a finished run."
+    )
+
+
+def test_a_file_that_cannot_be_written(reported: Path) -> None:
+    assert refused("report", reported, "-f", "md", "-o", "nowhere/comment.md") == (
+        "nowhere/comment.md cannot be written: No such file or directory."
+    )
+
+
+# run ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Says whether TensorFlow is installed, whatever is."""
+    original = importlib.util.find_spec
+
+    def say(is_there: bool) -> None:
+        def find_spec(name: str, package: str | None = None) -> Any:
+            if name == "tensorflow":
+                return object() if is_there else None
+            return original(name, package)
+
+        monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+
+    return say
+
+
+@pytest.fixture
+def planned(
+    undrawn: None, installed: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[Plan]]:
+    """A `run` that starts no child: the plan is kept, every variant is measured at 100 samples/s."""
+    plans: list[Plan] = []
+
+    class NoLauncher:
+        def close(self) -> None: ...
+
+    def measure(plan: Plan, folder: Path, observer: Any, start: Any) -> tuple[VariantResult, ...]:
+        plans.append(plan)
+        results = tuple(
+            measured(name, [100.0] * 8 if VARIANTS[name].purpose == "time" else []) for name in plan.variants
+        )
+        for result in results:
+            (folder / result.id).mkdir()
+            write(folder / result.id / "result.json", result)
+            observer.variant_finished(result)
+        return results
+
+    installed(True)
+    monkeypatch.setattr(launch, "launcher", lambda log, spawn=False: NoLauncher())
+    monkeypatch.setattr(runner, "run", measure)
+    Path("train.py").write_text("model.fit(data)")
+    yield plans
+
+
+def test_a_run_ends_with_a_report(planned: list[Plan]) -> None:
+    result = tfaudit("run", "train.py", "-o", "out", "--", "--epochs", "3")
+    assert result.exit_code == 0
+    assert f"Report: {Path.cwd()}/out/report.html" in result.stdout
+    assert {path.name for path in Path("out").iterdir()} >= {
+        "plan.json", "evidence.json", "report.json", "report.html", "variants",
+    }  # fmt: skip
+    (plan,) = planned
+    assert (plan.target.kind, plan.target.arguments) == ("script", ("--epochs", "3"))
+    assert plan.working_directory == str(Path.cwd())
+    assert plan.variants == tuple(VARIANTS)
+    assert read(Path("out/plan.json"), Plan) == plan
+
+
+def test_progress_goes_to_stderr_a_line_for_each_variant(planned: list[Plan]) -> None:
+    result = tfaudit("run", "train.py", "-o", "out")
+    lines = result.stderr.splitlines()
+    assert [line.split()[0] for line in lines] == list(VARIANTS)
+    assert lines[0].split(maxsplit=1)[1] == "100 samples/s ±0%"
+
+
+def test_a_quiet_run_prints_nothing(planned: list[Plan]) -> None:
+    assert tfaudit("run", "train.py", "-o", "out", "--quiet").output == ""
+
+
+def test_without_output_nothing_is_written_beside_the_users_files(planned: list[Plan]) -> None:
+    result = tfaudit("run", "train.py")
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["state", "train.py"]
+    assert f"Report: {Path.cwd()}/state/tfaudit/train.py-" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps", "budget_s", "timeout_s"),
+    [
+        ([], None, 60.0, 300.0),
+        (["--time-budget", "2m"], None, 120.0, 300.0),
+        (["--steps", "20"], 20, None, 300.0),
+        (["--steps", "20", "--time-budget", "10s"], 20, 10.0, 300.0),
+        (["--timeout", "1h"], None, 60.0, 3600.0),
+    ],
+)
+def test_the_limits_of_a_run(
+    arguments: list[str], steps: int | None, budget_s: float | None, timeout_s: float, planned: list[Plan]
+) -> None:
+    tfaudit("run", "train.py", "-o", "out", *arguments)
+    settings = planned[0].settings
+    assert (settings.steps, settings.time_budget_s, settings.phase_timeout_s) == (steps, budget_s, timeout_s)
+
+
+def test_a_price_and_a_seed_are_kept_in_the_plan(planned: list[Plan]) -> None:
+    tfaudit("run", "train.py", "-o", "out", "--price", "1.006", "--seed", "7")
+    assert (planned[0].usd_per_hour, planned[0].settings.seed) == (1.006, 7)
+    assert read(Path("out/report.json"), Report).usd_per_hour == 1.006
+
+
+def test_only_the_variants_asked_for_are_run(planned: list[Plan]) -> None:
+    """With the baseline, since everything is compared with it; all checks are judged."""
+    tfaudit("run", "train.py", "-o", "out", "--variant", "xla", "--variant", "cached-input")
+    assert planned[0].variants == ("baseline", "cached-input", "xla")
+    assert len(read(Path("out/report.json"), Report).checks) == 54
+
+
+@pytest.mark.parametrize(
+    ("check", "variants"),
+    [
+        ("1.8", ("baseline", "cached-input")),
+        ("input-headroom", ("baseline", "cached-input", "input-only")),
+        ("1.9", ("baseline", "profiled")),
+        ("5.1", ("baseline", "bfloat16", "float16")),
+        ("5.2", ("baseline", "xla", "no-xla")),
+        ("7.1", ("baseline",)),
+    ],
+)
+def test_only_what_a_check_needs_is_run(check: str, variants: tuple[str, ...], planned: list[Plan]) -> None:
+    tfaudit("run", "train.py", "-o", "out", "--check", check)
+    assert planned[0].variants == variants
+    assert len(read(Path("out/report.json"), Report).checks) == 1
+
+
+def test_an_interrupted_run_is_reported(planned: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured before a second Ctrl-C is on disk; what was not says so."""
+
+    def stop(plan: Plan, folder: Path, observer: Any, start: Any) -> None:
+        (folder / "baseline").mkdir()
+        write(folder / "baseline" / "result.json", measured("baseline", [100.0] * 8))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "run", stop)
+    result = tfaudit("run", "train.py", "-o", "out")
+    assert "Report: " in result.stdout
+    report = read(Path("out/report.json"), Report)
+    assert [variant.status for variant in report.variants] == ["measured", *["not-run"] * (len(VARIANTS) - 1)]
+
+
+def test_the_launcher_is_closed_whatever_happens(
+    planned: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[bool] = []
+
+    class Launcher:
+        def close(self) -> None:
+            closed.append(True)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(launch, "launcher", lambda log, spawn=False: Launcher())
+    monkeypatch.setattr(runner, "run", fail)
+    with pytest.raises(RuntimeError):
+        tfaudit("run", "train.py", "-o", "out")
+    assert closed == [True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("missing.py",), "There is no file missing.py: check the path of the training script."),
+        (("train.py:make",), "train.py has no 'make': it defines no function."),
+        (
+            ("train.py", "--variant", "fast"),
+            f"There is no variant 'fast': choose from {', '.join(VARIANTS)}.",
+        ),
+        (("train.py", "-o", "train.py"), "{here}/train.py is a file: --output names a folder."),
+        (("train.py", "-o", "."), "{here} is not empty and holds no run: name a new folder."),
+        (
+            ("train.py", "-o", "held"),
+            "{here}/held already holds a run: name another folder, or add --overwrite.",
+        ),
+        (
+            ("train.py", "-o", "train.py/out"),
+            "{here}/train.py/out cannot be written (Not a directory): name another folder with --output.",
+        ),
+    ],
+)
+def test_what_cannot_be_run(arguments: tuple[str, ...], sentence: str, planned: list[Plan]) -> None:
+    run_folder(Path("held"), FINE)
+    assert refused("run", *arguments) == sentence.format(here=Path.cwd())
+    assert planned == []
+
+
+def test_a_check_that_cannot_be_run(planned: list[Plan]) -> None:
+    assert refused("run", "train.py", "-c", "1.88").startswith("There is no check '1.88': ")
+
+
+def test_a_run_may_be_replaced_when_asked(planned: list[Plan]) -> None:
+    run_folder(Path("held"), INPUT_BOUND)
+    assert tfaudit("run", "train.py", "-o", "held", "--overwrite", "--check", "1.8").exit_code == 0
+    assert not Path("held/variants/xla").exists()
+    assert read(Path("held/report.json"), Report).headline == "Not input-bound: cached input gives 1.00×."
+
+
+def test_without_tensorflow_run_says_so(installed: Callable[[bool], None]) -> None:
+    installed(False)
+    Path("train.py").write_text("model.fit(data)")
+    result = tfaudit("run", "train.py", "-o", "out")
+    assert result.exit_code == 3
+    assert result.stderr == (
+        "Error: TensorFlow is not installed in this Python: install yours, or tfaudit[tensorflow].\n"
+    )
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["train.py", "--steps", "0"], ["train.py", "--steps", "many"], ["train.py", "--nope"]]
+)
+def test_wrong_usage_is_told_by_click(arguments: list[str]) -> None:
+    result = tfaudit("run", *arguments)
+    assert result.exit_code == 2 and "Usage: " in result.stderr
+
+
+def test_not_run_is_never_a_result() -> None:
+    """The record that stands in for a missing result has a failure, so that nothing reads as measured."""
+    assert not_run("xla", "Not run.").failure is not None

@@ -1,0 +1,503 @@
+"""Running a plan with children that are threads of this process, speaking over real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks.builders import block, plan
+
+from tfaudit import runner
+from tfaudit.errors import MeasurementError
+from tfaudit.progress import Silent
+from tfaudit.records import Block, Resolved, VariantRequest, VariantResult, WarmUp, read
+from tfaudit.runner import how_it_ended, next_order, progress, share_s, tail
+from tfaudit.session import (
+    Channel,
+    Done,
+    Failed,
+    Finish,
+    Found,
+    Go,
+    Measured,
+    PhaseStarted,
+    Ready,
+    Warm,
+    child_end,
+    pair,
+    runner_end,
+)
+
+Script = Callable[[Channel], Any]
+
+
+class FakeChild:
+    """A child whose life is a function; ``code`` is how its process ends once that returns."""
+
+    def __init__(self, script: Script, code: int | None) -> None:
+        mine, theirs = pair()
+        self.pid = 0
+        self.channel = runner_end(mine.detach())
+        self.stack_shown = self.ended = False
+        self._theirs = child_end(theirs.detach())
+        self._script, self._code = script, code
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def _live(self) -> None:
+        with contextlib.suppress(EOFError, OSError):  # the runner has hung up
+            self._script(self._theirs)
+        if self._code is not None:
+            self._theirs.close()
+
+    def exit_code(self) -> int | None:
+        return None if self._thread.is_alive() else self._code
+
+    def show_stack(self, wait_s: float = 0.0) -> None:
+        self.stack_shown = True
+
+    def end(self, wait_s: float = 0.0) -> None:
+        self.ended = True
+        self.channel.close()
+
+
+class FakeLauncher:
+    """Starts the child that ``scripts`` has for a variant, or the one for all."""
+
+    def __init__(self, script: Script, code: int | None = 0, **scripts: tuple[Script, int | None]) -> None:
+        self._script, self._code, self._scripts = script, code, scripts
+        self.started: dict[str, FakeChild] = {}
+
+    def start(self, folder: Path) -> FakeChild:
+        variant = read(folder / "request.json", VariantRequest).variant
+        script, code = self._scripts.get(variant.replace("-", "_"), (self._script, self._code))
+        self.started[variant] = FakeChild(script, code)
+        return self.started[variant]
+
+    def exit_code(self, pid: int) -> int | None:
+        return None
+
+    def end_orphans(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def enter(channel: Channel, *phases: str) -> None:
+    for phase in phases:
+        channel.send(PhaseStarted(name=phase))
+
+
+def get_warm(channel: Channel) -> None:
+    enter(channel, "load", "build", "warm-up")
+    channel.send(Warm(warm_up=WarmUp(first_step_ns=1, step_ns=(1, 1))))
+    enter(channel, "measure")
+
+
+def measure(channel: Channel, rate: float = 100.0, at_most: int = 1000) -> None:
+    """Blocks of ten steps until the runner has enough, or that many."""
+    for _ in range(at_most):
+        channel.send(Ready())
+        if isinstance(channel.receive(), Finish):
+            return
+        channel.send(Measured(block=block(rate)))
+
+
+def whole(channel: Channel) -> None:
+    """A child that ends normally."""
+    get_warm(channel)
+    measure(channel)
+    enter(channel, "finish")
+    channel.send(Found(resolved=Resolved(jit_compile=True), traces=1))
+    channel.send(Done())
+
+
+def killed_after_two_blocks(channel: Channel) -> None:
+    get_warm(channel)
+    measure(channel, at_most=2)
+
+
+def silent(channel: Channel) -> None:
+    channel.receive()  # until the runner hangs up
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., dict[str, VariantResult]]]:
+    def run(
+        launcher: FakeLauncher, *variants: str, observer: Any = None, **settings: Any
+    ) -> dict[str, VariantResult]:
+        asked = plan(*(variants or ("baseline",)), **{"steps": 30, "time_budget_s": None, **settings})
+        try:
+            results = runner.run(asked, tmp_path / "variants", observer or Silent(), launcher)
+        except KeyboardInterrupt:
+            pytest.fail("the interrupt left run()")
+        assert tuple(result.id for result in results) == asked.variants
+        for result in results:
+            assert read(tmp_path / "variants" / result.id / "result.json", VariantResult) == result
+        return {result.id: result for result in results}
+
+    yield run
+
+
+Run = Callable[..., dict[str, VariantResult]]
+
+
+def test_a_child_that_ends_normally_is_measured(run: Run) -> None:
+    launcher = FakeLauncher(whole)
+    result = run(launcher)["baseline"]
+    assert (result.status, result.failure) == ("measured", None)
+    assert result.blocks == (block(100.0),) * 3
+    assert result.warm_up == WarmUp(first_step_ns=1, step_ns=(1, 1))
+    assert (result.resolved, result.traces) == (Resolved(jit_compile=True), 1)
+    assert [phase.name for phase in result.phases] == [
+        "start", "load", "build", "warm-up", "measure", "finish",
+    ]  # fmt: skip
+    assert launcher.started["baseline"].ended
+
+
+def test_what_is_found_later_adds_to_what_was_found_before(run: Run) -> None:
+    def twice(channel: Channel) -> None:
+        channel.send(Found(resolved=Resolved(jit_compile=True)))
+        channel.send(Found(traces=2))
+        channel.send(Done())
+
+    result = run(FakeLauncher(twice))["baseline"]
+    assert (result.resolved, result.traces) == (Resolved(jit_compile=True), 2)
+
+
+def test_the_child_is_told_its_variant_and_a_scratch_folder_that_goes_away(run: Run, tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    def look(channel: Channel) -> None:
+        request = read(tmp_path / "variants" / "xla" / "request.json", VariantRequest)
+        seen.append(Path(request.scratch).is_dir())
+        channel.send(Done())
+
+    run(FakeLauncher(whole, xla=(look, 0)), "baseline", "xla", seed=7)
+    request = read(tmp_path / "variants" / "xla" / "request.json", VariantRequest)
+    assert (request.variant, request.working_directory, request.seed) == ("xla", "/project", 7)
+    assert request.folder == str(tmp_path / "variants" / "xla")
+    assert seen == [True] and not Path(request.scratch).exists()
+
+
+def test_a_child_killed_while_measuring_keeps_its_blocks(run: Run) -> None:
+    result = run(FakeLauncher(killed_after_two_blocks, code=-9))["baseline"]
+    assert result.status == "failed"
+    assert result.blocks == (block(100.0),) * 2
+    assert result.failure is not None
+    assert (result.failure.phase, result.failure.kind) == ("measure", "killed")
+    assert (result.failure.signal, result.failure.exit_code) == ("SIGKILL", -9)
+    assert "the system may have run out of memory" in result.failure.message
+
+
+def test_a_child_that_just_ends_gave_no_result(run: Run) -> None:
+    failure = run(FakeLauncher(lambda channel: enter(channel, "load"), code=0))["baseline"].failure
+    assert failure is not None
+    assert (failure.phase, failure.kind, failure.exit_code, failure.signal) == ("load", "no-result", 0, None)
+    assert "exit code 0 in the phase 'load'" in failure.message
+
+
+def test_what_a_child_says_of_its_own_failure_is_kept(run: Run) -> None:
+    def fails(channel: Channel) -> None:
+        enter(channel, "load", "build")
+        channel.send(Failed(kind="raised", message="Training raised ValueError.", detail="train.py, line 3"))
+
+    failure = run(FakeLauncher(fails, code=1))["baseline"].failure
+    assert failure is not None
+    assert (failure.phase, failure.kind) == ("build", "raised")
+    assert (failure.message, failure.detail) == ("Training raised ValueError.", "train.py, line 3")
+
+
+def test_the_end_of_its_stderr_is_kept_when_a_child_could_not_say_why(run: Run, tmp_path: Path) -> None:
+    def crash(channel: Channel) -> None:
+        (tmp_path / "variants" / "baseline" / "stderr.log").write_text("Fatal Python error: Aborted\n")
+
+    failure = run(FakeLauncher(crash, code=-6))["baseline"].failure
+    assert failure is not None
+    assert (failure.signal, failure.detail) == ("SIGABRT", "Fatal Python error: Aborted\n")
+
+
+def test_a_child_that_says_nothing_is_timed_out(run: Run) -> None:
+    launcher = FakeLauncher(silent, code=None)
+    failure = run(launcher, phase_timeout_s=0.2)["baseline"].failure
+    assert failure is not None
+    assert (failure.phase, failure.kind) == ("start", "timed-out")
+    assert failure.message.startswith("train.py did not reach Model.fit within 0.2 s: ")
+    assert launcher.started["baseline"].stack_shown and launcher.started["baseline"].ended
+
+
+def test_a_child_that_hangs_while_measuring_is_timed_out_with_its_blocks(run: Run) -> None:
+    def hangs(channel: Channel) -> None:
+        killed_after_two_blocks(channel)
+        channel.send(Ready())
+        channel.receive()
+        silent(channel)
+
+    result = run(FakeLauncher(hangs, code=None), phase_timeout_s=0.3)["baseline"]
+    assert result.failure is not None
+    assert (result.failure.phase, result.failure.kind) == ("measure", "timed-out")
+    assert result.failure.message == ("Nothing was heard for 0.3 s in the phase 'measure': raise --timeout.")
+    assert len(result.blocks) == 2
+
+
+def test_each_phase_has_the_whole_time_out(run: Run) -> None:
+    def slow(channel: Channel) -> None:
+        for phase in ("load", "build", "warm-up"):
+            threading.Event().wait(0.25)
+            enter(channel, phase)
+        channel.send(Done())
+
+    assert run(FakeLauncher(slow), phase_timeout_s=0.5)["baseline"].status == "measured"
+
+
+def test_a_child_that_hangs_at_its_end_has_told_everything(run: Run) -> None:
+    def lingers(channel: Channel) -> None:
+        whole(channel)
+        silent(channel)
+
+    launcher = FakeLauncher(lingers, code=None)
+    assert run(launcher, phase_timeout_s=5.0)["baseline"].status == "measured"
+    assert launcher.started["baseline"].ended
+
+
+def test_a_child_that_hangs_after_its_failure_keeps_the_reason(run: Run) -> None:
+    def fails_and_hangs(channel: Channel) -> None:
+        enter(channel, "load", "build")
+        channel.send(Failed(kind="raised", message="Training raised ValueError."))
+        silent(channel)
+
+    failure = run(FakeLauncher(fails_and_hangs, code=None), phase_timeout_s=0.3)["baseline"].failure
+    assert failure is not None and failure.kind == "raised"
+
+
+def test_a_child_that_talks_nonsense_is_a_failure_like_any_other(run: Run) -> None:
+    """The program shares a process with the socket, and may write to it or reuse its number."""
+
+    def nonsense(channel: Channel) -> None:
+        enter(channel, "load")
+        channel.connection.send_bytes(b"hello")
+
+    results = run(FakeLauncher(whole, xla=(nonsense, 0)), "baseline", "xla", "no-xla")
+    assert results["xla"].failure is not None and results["xla"].failure.kind == "no-result"
+    assert results["no-xla"].status == "measured"
+
+
+def test_one_variant_that_fails_leaves_the_others(run: Run) -> None:
+    launcher = FakeLauncher(whole, xla=(killed_after_two_blocks, -11))
+    results = run(launcher, "baseline", "xla", "no-xla")
+    assert [result.status for result in results.values()] == ["measured", "failed", "measured"]
+    assert results["xla"].failure is not None and results["xla"].failure.signal == "SIGSEGV"
+
+
+def test_what_would_fail_in_the_same_way_is_not_run(run: Run) -> None:
+    """A target that does not load is loaded once."""
+
+    def broken(channel: Channel) -> None:
+        enter(channel, "load")
+        channel.send(Failed(kind="raised", message="train.py raised RuntimeError."))
+
+    launcher = FakeLauncher(broken, code=1)
+    results = run(launcher, "baseline", "xla", "no-xla")
+    assert list(launcher.started) == ["baseline"]
+    for variant in ("xla", "no-xla"):
+        failure = results[variant].failure
+        assert results[variant].status == "not-run"
+        assert failure is not None and failure.kind == "not-run"
+        assert failure.message == "Not run, since the baseline failed and this would fail in the same way."
+
+
+def test_a_launcher_that_cannot_start_children_is_a_failure(run: Run) -> None:
+    class Gone(FakeLauncher):
+        def start(self, folder: Path) -> FakeChild:
+            raise MeasurementError("The process that imports TensorFlow ended unexpectedly.")
+
+    failure = run(Gone(whole))["baseline"].failure
+    assert failure is not None
+    assert (failure.phase, failure.kind) == ("start", "no-result")
+    assert failure.message == "The process that imports TensorFlow ended unexpectedly."
+
+
+class Interrupting(Silent):
+    """Presses Ctrl-C when the named thing is reported the given time."""
+
+    def __init__(self, event: str, times: int = 1) -> None:
+        self._left = times
+        setattr(self, event, self._count)
+
+    def _count(self, *_: Any) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+
+
+def interrupted(results: dict[str, VariantResult]) -> None:
+    failure = results["baseline"].failure
+    assert failure is not None and failure.kind == "interrupted"
+    assert results["baseline"].status == "failed"
+    assert results["xla"].status == "not-run"
+    assert results["xla"].failure is not None
+    assert results["xla"].failure.message == "Not run: the audit was interrupted."
+
+
+def test_an_interrupt_keeps_the_blocks_and_runs_nothing_more(run: Run) -> None:
+    launcher = FakeLauncher(whole)
+    results = run(launcher, "baseline", "xla", observer=Interrupting("block_measured", 2))
+    interrupted(results)
+    assert len(results["baseline"].blocks) == 2
+    assert results["baseline"].failure.phase == "measure"  # type: ignore[union-attr]
+    assert list(launcher.started) == ["baseline"] and launcher.started["baseline"].ended
+
+
+def test_an_interrupt_while_the_program_loads(run: Run) -> None:
+    interrupted(run(FakeLauncher(silent, code=None), "baseline", "xla", observer=Interrupting("waiting")))
+
+
+def test_an_interrupt_as_a_variant_starts(run: Run) -> None:
+    interrupted(run(FakeLauncher(whole), "baseline", "xla", observer=Interrupting("variant_started")))
+
+
+def test_an_interrupt_between_two_variants(run: Run) -> None:
+    results = run(FakeLauncher(whole), "baseline", "xla", "no-xla", observer=Interrupting("variant_finished"))
+    assert results["baseline"].status == "measured"
+    assert [results[name].status for name in ("xla", "no-xla")] == ["not-run", "not-run"]
+
+
+def test_the_observer_hears_of_everything_in_order(run: Run) -> None:
+    told: list[tuple[Any, ...]] = []
+
+    class Listening(Silent):
+        def variant_started(self, variant: str) -> None:
+            told.append(("started", variant))
+
+        def phase_started(self, variant: str, phase: str) -> None:
+            told.append((variant, phase))
+
+        def block_measured(self, variant: str, fraction: float, samples_per_s: float) -> None:
+            told.append((variant, round(fraction, 2), samples_per_s))
+
+        def variant_finished(self, result: VariantResult) -> None:
+            told.append(("finished", result.id, result.status))
+
+    run(FakeLauncher(whole), observer=Listening())
+    assert told == [
+        ("started", "baseline"),
+        ("baseline", "load"),
+        ("baseline", "build"),
+        ("baseline", "warm-up"),
+        ("baseline", "measure"),
+        ("baseline", 0.33, 100.0),
+        ("baseline", 0.67, 100.0),
+        ("baseline", 1.0, 100.0),
+        ("baseline", "finish"),
+        ("finished", "baseline", "measured"),
+    ]
+
+
+# How long to measure --------------------------------------------------------------------------------
+
+
+def blocks(count: int, seconds: float = 1.0, steps: int = 10) -> tuple[Block, ...]:
+    return (Block(steps=steps, samples=100, duration_ns=round(seconds * 1e9), step_ns=()),) * count
+
+
+def test_steps_alone_end_a_variant() -> None:
+    asked = plan("baseline", steps=40, time_budget_s=None)
+    assert next_order(asked, ()) == Go(min_steps=2, min_duration_s=0.0)
+    assert next_order(asked, blocks(3)) == Go(min_steps=2, min_duration_s=0.0)
+    assert next_order(asked, blocks(4)) == Finish()
+    assert [progress(asked, blocks(count)) for count in (0, 1, 4, 9)] == [0.0, 0.25, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("steps", "per_block"), [(1, 1), (20, 1), (21, 2), (1000, 50)])
+def test_steps_are_had_in_about_twenty_blocks(steps: int, per_block: int) -> None:
+    order = next_order(plan("baseline", steps=steps, time_budget_s=None), ())
+    assert order == Go(min_steps=per_block, min_duration_s=0.0)
+
+
+def test_a_budget_is_shared_between_the_timed_variants() -> None:
+    """Logging and tracing take none of it."""
+    assert share_s(plan("baseline", "xla", time_budget_s=60.0)) == 30.0
+    assert share_s(plan("baseline", "xla", "placement", "profiled", time_budget_s=60.0)) == 30.0
+    assert share_s(plan("baseline", time_budget_s=None, steps=5)) is None
+
+
+def test_a_share_of_the_time_ends_a_variant() -> None:
+    asked = plan("baseline", "xla", time_budget_s=60.0)
+    assert next_order(asked, ()) == Go(min_steps=1, min_duration_s=1.5)
+    assert next_order(asked, blocks(19, seconds=1.5)) == Go(min_steps=1, min_duration_s=1.5)
+    assert next_order(asked, blocks(20, seconds=1.5)) == Finish()
+    assert progress(asked, blocks(10, seconds=1.5)) == 0.5
+
+
+def test_a_few_blocks_are_had_although_the_share_is_over() -> None:
+    """A share of 3 s, blocks of 2 s: the fifth ends it, since five count."""
+    asked = plan("baseline", time_budget_s=3.0)
+    assert progress(asked, blocks(2, seconds=2.0)) == pytest.approx(0.4)
+    assert next_order(asked, blocks(4, seconds=2.0)) == Go(min_steps=1, min_duration_s=0.15)
+    assert next_order(asked, blocks(5, seconds=2.0)) == Finish()
+
+
+def test_a_few_blocks_are_not_had_at_any_price() -> None:
+    """A share of 3 s, blocks of 11 s: after four shares it is over whatever was had."""
+    asked = plan("baseline", time_budget_s=3.0)
+    assert next_order(asked, blocks(1, seconds=11.0)) == Go(min_steps=1, min_duration_s=0.15)
+    assert next_order(asked, blocks(2, seconds=11.0)) == Finish()
+    assert next_order(asked, blocks(1, seconds=12.0)) == Finish()
+
+
+def test_with_both_limits_the_first_reached_ends_it() -> None:
+    asked = plan("baseline", steps=40, time_budget_s=10.0)
+    assert next_order(asked, ()) == Go(min_steps=2, min_duration_s=0.0)
+    assert next_order(asked, blocks(4, seconds=1.0)) == Finish()
+    assert next_order(asked, blocks(1, seconds=10.0)) == Finish()
+    assert progress(asked, blocks(1, seconds=5.0)) == 0.5
+    assert progress(asked, blocks(2, seconds=1.0)) == 0.5
+
+
+# Words ----------------------------------------------------------------------------------------------
+
+ENDINGS = [
+    (-9, "SIGKILL", "killed by SIGKILL in the phase 'load': the system may have run out of memory."),
+    (-11, "SIGSEGV", "killed by SIGSEGV in the phase 'load'."),
+    (-64, "SIGRTMAX", "killed by SIGRTMAX in the phase 'load'."),
+    (-200, "signal 200", "killed by signal 200 in the phase 'load'."),
+    (0, None, "exit code 0 in the phase 'load' without a result: the program may call os._exit."),
+    (3, None, "exit code 3 in the phase 'load' without a result: the program may call os._exit."),
+]
+
+
+@pytest.mark.parametrize(("code", "name", "words"), ENDINGS)
+def test_how_a_child_ended_is_one_sentence(code: int, name: str | None, words: str) -> None:
+    sentence, signal = how_it_ended(code, "load")
+    assert signal == name
+    assert sentence.endswith(words)
+
+
+def test_a_short_log_is_kept_whole(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("one\ntwo\n")
+    assert tail(tmp_path / "log") == "one\ntwo\n"
+
+
+def test_of_a_long_log_the_last_whole_lines_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(10_000)))
+    kept = tail(tmp_path / "log")
+    assert len(kept) <= runner.TAIL_BYTES
+    assert kept.startswith("line ") and kept.endswith("line 9999\n")
+
+
+def test_of_one_endless_line_the_end_is_kept(tmp_path: Path) -> None:
+    """A progress bar may write a megabyte of carriage returns and no newline."""
+    (tmp_path / "log").write_text("x" * 100_000 + " the end")
+    assert tail(tmp_path / "log").endswith(" the end")
+
+
+def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert tail(tmp_path / "log") == ""
+
+
+def test_bytes_in_a_log_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"\xff boom\n")
+    assert tail(tmp_path / "log") == "\ufffd boom\n"

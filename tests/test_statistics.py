@@ -1,0 +1,106 @@
+"""Medians, bootstrap intervals and the verdict of a comparison."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tfaudit.records import Interval
+from tfaudit.statistics import median_interval, ratio_interval, verdict
+
+NOISY = [96.0, 104.0, 99.0, 101.0, 90.0, 110.0, 100.0, 103.0, 97.0, 100.0]
+
+
+def test_constant_data_has_an_interval_of_no_width() -> None:
+    assert median_interval([100.0] * 8) == Interval(median=100.0, low=100.0, high=100.0)
+
+
+def test_one_value_is_its_own_interval() -> None:
+    assert median_interval([7.0]) == Interval(median=7.0, low=7.0, high=7.0)
+
+
+def test_no_values_have_no_interval() -> None:
+    assert median_interval([]) is None
+
+
+def test_the_interval_holds_the_median_and_stays_within_the_data() -> None:
+    interval = median_interval(NOISY)
+    assert interval is not None
+    assert interval.median == 100.0
+    assert min(NOISY) <= interval.low < 100.0 < interval.high <= max(NOISY)
+
+
+def test_the_interval_is_the_same_every_time() -> None:
+    assert median_interval(NOISY) == median_interval(NOISY)
+    assert ratio_interval(NOISY, NOISY[::-1]) == ratio_interval(NOISY, NOISY[::-1])
+
+
+def test_more_of_the_same_data_narrows_the_interval() -> None:
+    few, many = median_interval(NOISY), median_interval(NOISY * 10)
+    assert few is not None and many is not None
+    assert many.high - many.low < few.high - few.low
+
+
+def test_the_median_and_not_the_mean_is_taken() -> None:
+    interval = median_interval([1.0, 1.0, 1.0, 1.0, 1000.0])
+    assert interval is not None and interval.median == 1.0
+
+
+def test_a_ratio_of_constants_has_an_interval_of_no_width() -> None:
+    assert ratio_interval([150.0] * 5, [100.0] * 5) == Interval(median=1.5, low=1.5, high=1.5)
+
+
+def test_both_sides_of_a_ratio_widen_it() -> None:
+    above, below = ratio_interval(NOISY, [100.0] * 10), ratio_interval([100.0] * 10, NOISY)
+    both = ratio_interval(NOISY, NOISY)
+    assert above is not None and below is not None and both is not None
+    assert above.high - above.low < both.high - both.low
+    assert below.high - below.low < both.high - both.low
+
+
+@pytest.mark.parametrize(
+    ("values", "reference"), [([], [1.0]), ([1.0], []), ([1.0], [0.0]), ([1.0], [5.0, 0.0])]
+)
+def test_a_ratio_to_nothing_or_to_zero_is_none(values: list[float], reference: list[float]) -> None:
+    assert ratio_interval(values, reference) is None
+
+
+def test_identical_variants_come_out_as_no_difference_at_least_19_times_of_20() -> None:
+    """Blocks of a variant against blocks of itself, at a noise of 5 %."""
+    draw = random.Random(7)
+    verdicts = []
+    for _ in range(40):
+        ratio = ratio_interval(*([draw.gauss(100, 5) for _ in range(20)] for _ in range(2)))
+        assert ratio is not None
+        verdicts.append(verdict(ratio))
+    assert verdicts.count("no difference") >= 38
+
+
+def test_a_planted_effect_of_15_percent_is_found_at_least_9_times_of_10() -> None:
+    draw = random.Random(7)
+    verdicts = []
+    for _ in range(40):
+        ratio = ratio_interval(
+            [draw.gauss(115, 5) for _ in range(20)], [draw.gauss(100, 5) for _ in range(20)]
+        )
+        assert ratio is not None
+        verdicts.append(verdict(ratio))
+    assert verdicts.count("faster") >= 36
+
+
+VERDICTS = [
+    (Interval(median=1.05, low=1.01, high=1.10), "faster"),
+    (Interval(median=1.04, low=1.01, high=1.10), "no difference"),  # too small an effect
+    (Interval(median=1.30, low=1.00, high=1.60), "no difference"),  # the interval reaches 1
+    (Interval(median=1.30, low=0.90, high=1.70), "no difference"),
+    (Interval(median=1.00, low=1.00, high=1.00), "no difference"),
+    (Interval(median=0.95, low=0.90, high=0.99), "slower"),
+    (Interval(median=0.96, low=0.90, high=0.99), "no difference"),
+    (Interval(median=0.70, low=0.40, high=1.00), "no difference"),
+]
+
+
+@pytest.mark.parametrize(("ratio", "word"), VERDICTS)
+def test_a_difference_must_exclude_1_and_be_large_enough(ratio: Interval, word: str) -> None:
+    assert verdict(ratio) == word
