@@ -16,6 +16,10 @@ from tfaudit.records import Plan, Settings, VariantResult
 from tfaudit.target import find
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-samples", action="store_true", help="run every sample model for real")
+
+
 @pytest.fixture(scope="session")
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[launch.Launcher]:
     """A running fork server."""

@@ -121,7 +121,7 @@ def test_a_result_that_is_missing_was_not_run(tmp_path: Path) -> None:
     assert [result.status for result in gathered.variants] == ["measured", "not-run", "not-run"]
     failure = gathered.variants[1].failure
     assert failure is not None
-    assert (failure.kind, failure.message) == ("interrupted", "Not run: the audit ended before.")
+    assert (failure.kind, failure.message) == ("interrupted", "The audit ended before it.")
 
 
 def test_a_run_with_missing_results_was_interrupted(tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_what_would_fail_in_the_same_way_is_not_run(run: Run) -> None:
         failure = results[variant].failure
         assert results[variant].status == "not-run"
         assert failure is not None and failure.kind == "not-run"
-        assert failure.message == "Not run, since the baseline failed and this would fail in the same way."
+        assert failure.message == "The baseline failed, and this would fail in the same way."
 
 
 def test_a_launcher_that_cannot_start_children_is_a_failure(run: Run) -> None:
@@ -339,7 +339,7 @@ def interrupted(results: dict[str, VariantResult]) -> None:
     assert results["baseline"].status == "failed"
     assert results["xla"].status == "not-run"
     assert results["xla"].failure is not None
-    assert results["xla"].failure.message == "Not run: the audit was interrupted."
+    assert results["xla"].failure.message == "The audit was interrupted before it."
 
 
 def test_an_interrupt_keeps_the_blocks_and_runs_nothing_more(run: Run) -> None:

@@ -90,7 +90,7 @@ def gather(folder: Path) -> Evidence:
 def _result(folder: Path, variant: str) -> VariantResult:
     path = result_path(folder, variant)
     if not path.exists():
-        return not_run(variant, "Not run: the audit ended before.", "interrupted")
+        return not_run(variant, "The audit ended before it.", "interrupted")
     return read(path, VariantResult)
 
 

@@ -84,8 +84,8 @@ def run(plan: Plan, folder: Path, observer: Observer, launcher: Launcher) -> tup
     return tuple(results)
 
 
-NOT_REACHED = "Not run: the audit was interrupted."
-SAME_FAILURE = "Not run, since the baseline failed and this would fail in the same way."
+NOT_REACHED = "The audit was interrupted before it."
+SAME_FAILURE = "The baseline failed, and this would fail in the same way."
 
 
 def _stops_all(results: list[VariantResult]) -> bool:
