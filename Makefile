@@ -4,11 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUTPUT ?= demo/run
+# The sample models' photographs, prepared once.
+export TFAUDIT_DEMO_DATA ?= $(CURDIR)/demo/data
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint format slow wheel clean
+.PHONY: demo test slow older lint format wheel clean
 
 demo: $(VENV)/.demo
+	$(BIN)/python sample_models/photos.py $(TFAUDIT_DEMO_DATA)
 	$(BIN)/tfaudit run sample_models/input_bound_images.py --output $(OUTPUT) --overwrite \
 		--price 0.34 --fail-on never
 
@@ -18,6 +21,13 @@ test: $(VENV)/.dev
 # Every sample model for real, each against the `expect:` lines in its docstring.
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_samples.py --run-samples
+
+# The tests that run children, on the oldest TensorFlow that is supported.
+older:
+	$(PYTHON) -m venv .venv-older
+	.venv-older/bin/python -m pip install --quiet --editable . 'tensorflow==2.16.*' 'tf_keras==2.16.*' \
+		pytest hypothesis scikit-learn pillow
+	.venv-older/bin/python -m pytest -m tensorflow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -32,7 +42,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist demo *.egg-info
+	rm -rf $(VENV) .venv-older build dist demo *.egg-info
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
