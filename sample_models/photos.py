@@ -39,6 +39,8 @@ def prepare(folder) -> Path:
     folder = Path(folder).expanduser().resolve()
     if all(shard.exists() for shard in shards(folder)):
         return folder
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SystemExit(f"{folder} holds something else: name a new or an empty folder.")
     photographs = load_photographs()
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -90,7 +92,7 @@ def write_shard(path, photographs, rng):
                 "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
             }
             example = tf.train.Example(features=tf.train.Features(feature=features))
-            writer.write(example.SerializeToString())
+            writer.write(example.SerializeToString(deterministic=True))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ x, y = np.ones((60, 4), "f4"), np.ones((60, 1), "f4")
 #: How fit may be fed: the last lines of a script. All have 60 samples, of which an epoch's last batch has 4.
 FEEDS = {
     "a dataset": "model().fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), verbose=0)",
+    "a dataset that ends in a prefetch": """
+        d = tf.data.Dataset.from_tensor_slices((x, y)).batch(8).prefetch(tf.data.AUTOTUNE)
+        options = tf.data.Options()
+        options.deterministic = False
+        model().fit(d.with_options(options), verbose=0)""",
     "arrays": "model().fit(x, y, batch_size=8, verbose=0)",
     "arrays with class weights": "model().fit(x, y, batch_size=8, class_weight={0: 1.0, 1: 2.0}, verbose=0)",
     "arrays with a validation split": """

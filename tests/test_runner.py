@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,10 +13,11 @@ import pytest
 from checks.builders import block, plan
 
 from tfaudit import runner
+from tfaudit.attempt import TAIL_BYTES, how_it_ended, tail
 from tfaudit.errors import MeasurementError
 from tfaudit.progress import Silent
 from tfaudit.records import Block, Resolved, VariantRequest, VariantResult, WarmUp, read
-from tfaudit.runner import how_it_ended, next_order, progress, share_s, tail
+from tfaudit.runner import next_block, progress
 from tfaudit.session import (
     Channel,
     Done,
@@ -43,6 +45,7 @@ class FakeChild:
         self.pid = 0
         self.channel = runner_end(mine.detach())
         self.stack_shown = self.ended = False
+        self.signals: list[str] = []
         self._theirs = child_end(theirs.detach())
         self._script, self._code = script, code
         self._thread = threading.Thread(target=self._live, daemon=True)
@@ -56,6 +59,9 @@ class FakeChild:
 
     def exit_code(self) -> int | None:
         return None if self._thread.is_alive() else self._code
+
+    def signal(self, number: int) -> None:
+        self.signals.append(signal.Signals(number).name)
 
     def show_stack(self, wait_s: float = 0.0) -> None:
         self.stack_shown = True
@@ -336,19 +342,60 @@ class Interrupting(Silent):
 def interrupted(results: dict[str, VariantResult]) -> None:
     failure = results["baseline"].failure
     assert failure is not None and failure.kind == "interrupted"
-    assert results["baseline"].status == "failed"
     assert results["xla"].status == "not-run"
     assert results["xla"].failure is not None
     assert results["xla"].failure.message == "The audit was interrupted before it."
 
 
 def test_an_interrupt_keeps_the_blocks_and_runs_nothing_more(run: Run) -> None:
+    """Both variants were taking turns; the one that only logs had not begun."""
     launcher = FakeLauncher(whole)
-    results = run(launcher, "baseline", "xla", observer=Interrupting("block_measured", 2))
-    interrupted(results)
-    assert len(results["baseline"].blocks) == 2
-    assert results["baseline"].failure.phase == "measure"  # type: ignore[union-attr]
-    assert list(launcher.started) == ["baseline"] and launcher.started["baseline"].ended
+    results = run(launcher, "baseline", "xla", "placement", observer=Interrupting("block_measured", 3))
+    assert [len(result.blocks) for result in results.values()] == [1, 2, 0]
+    failures = [result.failure for result in results.values()]
+    assert [failure and (failure.phase, failure.kind) for failure in failures] == [
+        ("measure", "interrupted"),
+        ("measure", "interrupted"),
+        ("start", "interrupted"),
+    ]
+    assert list(launcher.started) == ["baseline", "xla"]
+    assert all(child.ended for child in launcher.started.values())
+
+
+def test_timed_variants_take_turns_in_an_order_that_is_reversed(run: Run) -> None:
+    turns: list[str] = []
+
+    class Listening(Silent):
+        def block_measured(self, variant: str, fraction: float, samples_per_s: float) -> None:
+            turns.append(variant)
+
+    run(FakeLauncher(whole), "baseline", "cached-input", "xla", observer=Listening())
+    forth = ["baseline", "cached-input", "xla"]
+    assert turns == [*forth, *forth[::-1], *forth]
+
+
+def test_who_waits_is_frozen(run: Run) -> None:
+    """Frozen when ready, thawed for each of three blocks and for the end, and frozen after each block."""
+    launcher = FakeLauncher(whole)
+    run(launcher, "baseline", "xla")
+    turn = ["SIGCONT", "SIGSTOP"]
+    for child in launcher.started.values():
+        assert child.signals == ["SIGSTOP", *turn, *turn, *turn, "SIGCONT"]
+
+
+def out_of_memory(channel: Channel) -> None:
+    enter(channel, "load", "build")
+    channel.send(Failed(kind="memory", message="Memory ran out."))
+
+
+def test_what_did_not_fit_beside_the_others_is_measured_alone(run: Run) -> None:
+    launcher = FakeLauncher(whole)
+    attempts = iter([out_of_memory, whole])
+    launcher._scripts["xla"] = (lambda channel: next(attempts)(channel), 0)
+    results = run(launcher, "baseline", "xla")
+    assert [results[name].status for name in ("baseline", "xla")] == ["measured", "measured"]
+    assert (results["baseline"].alone, results["xla"].alone) == (False, True)
+    assert "memory did not hold it beside the others" in results["xla"].notes[0]
 
 
 def test_an_interrupt_while_the_program_loads(run: Run) -> None:
@@ -360,9 +407,12 @@ def test_an_interrupt_as_a_variant_starts(run: Run) -> None:
 
 
 def test_an_interrupt_between_two_variants(run: Run) -> None:
+    """One has finished; the others took turns with it, so their blocks are kept."""
     results = run(FakeLauncher(whole), "baseline", "xla", "no-xla", observer=Interrupting("variant_finished"))
-    assert results["baseline"].status == "measured"
-    assert [results[name].status for name in ("xla", "no-xla")] == ["not-run", "not-run"]
+    assert [result.status for result in results.values()] == ["measured", "failed", "failed"]
+    assert [len(result.blocks) for result in results.values()] == [3, 3, 3]
+    assert results["no-xla"].failure is not None
+    assert results["no-xla"].failure.kind == "interrupted"
 
 
 def test_the_observer_hears_of_everything_in_order(run: Run) -> None:
@@ -403,58 +453,54 @@ def blocks(count: int, seconds: float = 1.0, steps: int = 10) -> tuple[Block, ..
     return (Block(steps=steps, samples=100, duration_ns=round(seconds * 1e9), step_ns=()),) * count
 
 
-def test_steps_alone_end_a_variant() -> None:
+def test_steps_alone_end_the_rounds() -> None:
+    """Every variant must have had its steps."""
     asked = plan("baseline", steps=40, time_budget_s=None)
-    assert next_order(asked, ()) == Go(min_steps=2, min_duration_s=0.0)
-    assert next_order(asked, blocks(3)) == Go(min_steps=2, min_duration_s=0.0)
-    assert next_order(asked, blocks(4)) == Finish()
-    assert [progress(asked, blocks(count)) for count in (0, 1, 4, 9)] == [0.0, 0.25, 1.0, 1.0]
+    assert next_block(asked, 1) == Go(min_steps=2, min_duration_s=0.0)
+    assert [progress(asked, [blocks(count)]) for count in (0, 1, 4, 9)] == [0.0, 0.25, 1.0, 1.0]
+    assert progress(asked, [blocks(4), blocks(2)]) == 0.5
 
 
 @pytest.mark.parametrize(("steps", "per_block"), [(1, 1), (20, 1), (21, 2), (1000, 50)])
-def test_steps_are_had_in_about_twenty_blocks(steps: int, per_block: int) -> None:
-    order = next_order(plan("baseline", steps=steps, time_budget_s=None), ())
+def test_steps_are_had_in_about_twenty_rounds(steps: int, per_block: int) -> None:
+    order = next_block(plan("baseline", steps=steps, time_budget_s=None), 3)
     assert order == Go(min_steps=per_block, min_duration_s=0.0)
 
 
-def test_a_budget_is_shared_between_the_timed_variants() -> None:
-    """Logging and tracing take none of it."""
-    assert share_s(plan("baseline", "xla", time_budget_s=60.0)) == 30.0
-    assert share_s(plan("baseline", "xla", "placement", "profiled", time_budget_s=60.0)) == 30.0
-    assert share_s(plan("baseline", time_budget_s=None, steps=5)) is None
-
-
-def test_a_share_of_the_time_ends_a_variant() -> None:
+def test_a_budget_is_shared_between_the_variants_that_take_turns() -> None:
     asked = plan("baseline", "xla", time_budget_s=60.0)
-    assert next_order(asked, ()) == Go(min_steps=1, min_duration_s=1.5)
-    assert next_order(asked, blocks(19, seconds=1.5)) == Go(min_steps=1, min_duration_s=1.5)
-    assert next_order(asked, blocks(20, seconds=1.5)) == Finish()
-    assert progress(asked, blocks(10, seconds=1.5)) == 0.5
+    assert next_block(asked, 2) == Go(min_steps=1, min_duration_s=1.5)
+    assert next_block(asked, 1) == Go(min_steps=1, min_duration_s=3.0)
 
 
-def test_a_few_blocks_are_had_although_the_share_is_over() -> None:
-    """A share of 3 s, blocks of 2 s: the fifth ends it, since five count."""
+def test_the_time_of_all_variants_ends_the_rounds() -> None:
+    asked = plan("baseline", "xla", time_budget_s=60.0)
+    assert progress(asked, [blocks(10, seconds=1.5), blocks(10, seconds=1.5)]) == 0.5
+    assert progress(asked, [blocks(20, seconds=1.5), blocks(20, seconds=1.5)]) == 1.0
+
+
+def test_a_few_blocks_are_had_although_the_time_is_spent() -> None:
+    """A budget of 3 s, blocks of 2 s: the fifth ends it, since five count."""
     asked = plan("baseline", time_budget_s=3.0)
-    assert progress(asked, blocks(2, seconds=2.0)) == pytest.approx(0.4)
-    assert next_order(asked, blocks(4, seconds=2.0)) == Go(min_steps=1, min_duration_s=0.15)
-    assert next_order(asked, blocks(5, seconds=2.0)) == Finish()
+    counts = (2, 4, 5)
+    assert [progress(asked, [blocks(n, seconds=2.0)]) for n in counts] == pytest.approx([0.4, 0.8, 1.0])
 
 
 def test_a_few_blocks_are_not_had_at_any_price() -> None:
-    """A share of 3 s, blocks of 11 s: after four shares it is over whatever was had."""
+    """A budget of 3 s, blocks of 11 s: after four budgets it is over whatever was had."""
     asked = plan("baseline", time_budget_s=3.0)
-    assert next_order(asked, blocks(1, seconds=11.0)) == Go(min_steps=1, min_duration_s=0.15)
-    assert next_order(asked, blocks(2, seconds=11.0)) == Finish()
-    assert next_order(asked, blocks(1, seconds=12.0)) == Finish()
+    assert progress(asked, [blocks(1, seconds=11.0)]) == pytest.approx(0.2)
+    assert progress(asked, [blocks(2, seconds=11.0)]) == 1.0
+    assert progress(asked, [blocks(1, seconds=12.0)]) == 1.0
 
 
 def test_with_both_limits_the_first_reached_ends_it() -> None:
     asked = plan("baseline", steps=40, time_budget_s=10.0)
-    assert next_order(asked, ()) == Go(min_steps=2, min_duration_s=0.0)
-    assert next_order(asked, blocks(4, seconds=1.0)) == Finish()
-    assert next_order(asked, blocks(1, seconds=10.0)) == Finish()
-    assert progress(asked, blocks(1, seconds=5.0)) == 0.5
-    assert progress(asked, blocks(2, seconds=1.0)) == 0.5
+    assert next_block(asked, 1) == Go(min_steps=2, min_duration_s=0.0)
+    assert progress(asked, [blocks(4, seconds=1.0)]) == 1.0
+    assert progress(asked, [blocks(1, seconds=10.0)]) == 1.0
+    assert progress(asked, [blocks(1, seconds=5.0)]) == 0.5
+    assert progress(asked, [blocks(2, seconds=1.0)]) == 0.5
 
 
 # Words ----------------------------------------------------------------------------------------------
@@ -484,7 +530,7 @@ def test_a_short_log_is_kept_whole(tmp_path: Path) -> None:
 def test_of_a_long_log_the_last_whole_lines_are_kept(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(10_000)))
     kept = tail(tmp_path / "log")
-    assert len(kept) <= runner.TAIL_BYTES
+    assert len(kept) <= TAIL_BYTES
     assert kept.startswith("line ") and kept.endswith("line 9999\n")
 
 

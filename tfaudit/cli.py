@@ -305,6 +305,39 @@ def report(ctx: click.Context, folder: Path, form: str, output: Path | None) -> 
 
 
 @cli.command(cls=Command)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, and nothing else.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with a timeline.")
+@click.option("--perfetto", type=click.Path(path_type=Path), metavar="FILE", help="Write it for Perfetto.")
+@click.option("--step", type=int, help="Only this step.  [HTML: that of median length]")
+@click.option("--device", type=int, help="Only this device.  [HTML: the busiest]")
+@click.option("--xprof/--no-xprof", default=True, help="Ask XProf, too.  [default: yes]")
+@color_option
+@click.pass_context
+def trace(ctx: click.Context, /, path: Path, step: int | None, device: int | None, **options: Any) -> None:
+    """Tell where the time went in PATH, a profiler trace: .xplane.pb, .trace.json(.gz), a log folder."""
+    from functools import cache
+
+    from . import trace_command as command
+    from .trace import to_perfetto, xprof_verdict
+
+    wanted = command.Wanted(step, device)
+    whole, part = command.read(path, wanted)
+    ask = cache(lambda: xprof_verdict(path, command.XPROF_TIMEOUT_S) if options["xprof"] else None)
+    if options["as_json"]:
+        click.echo(command.as_json(part), nl=False)
+    else:
+        color = sys.stdout.isatty() if ctx.color is None else ctx.color
+        width = min(shutil.get_terminal_size().columns, 100)
+        for text in command.as_text(path, whole, part, ask, color=color, width=width):
+            click.echo(text, color=color)
+    if options["perfetto"]:
+        command.save(options["perfetto"], to_perfetto(path))
+    if options["html"]:
+        command.save(options["html"], command.page(path, whole, wanted, ask()))
+
+
+@cli.command(cls=Command)
 @color_option
 def checks() -> None:
     """List the checks by section."""

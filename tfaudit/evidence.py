@@ -7,30 +7,28 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from .records import (
+    Device,
     Environment,
     Interval,
     Plan,
     Program,
     Record,
+    Settings,
     Source,
+    Target,
     VariantResult,
 )
-from .statistics import median_interval, ratio_interval
-from .trace.summary import TraceSummary
+from .statistics import median_interval, paired_ratio_interval, ratio_interval
+from .trace.summary import TraceEvidence as TraceEvidence
 
 #: A variant that ended badly still counts when it was measured in so many blocks before.
 FEWEST_BLOCKS = 5
 
+#: The kind of target that is no program but a trace.
+TRACE_ALONE = "trace"
+
 #: Facts other than variants that a check may name in its ``needs``.
 FACTS = ("program", "source", "trace", "price", "machine")
-
-
-class TraceEvidence(Record, frozen=True):
-    """The profiled variant's trace: its summary, or one sentence on why there is none."""
-
-    bytes: int = 0
-    summary: TraceSummary | None = None
-    problem: str = ""
 
 
 class Evidence(Record, frozen=True):
@@ -64,9 +62,11 @@ class Evidence(Record, frozen=True):
     def why_missing(self, need: str) -> str:
         """Why a needed variant or fact is not there, in a sentence; empty when it is."""
         if need == "trace":
+            profiled = self.variant("profiled")
             if self.trace is None:
                 return "The profiled variant was not run."
-            return self.trace.problem
+            failure = profiled.failure if profiled else None
+            return failure.message if self.trace.problem and failure else self.trace.problem
         if need == "price":
             return "" if self.usd_per_hour is not None else NO_PRICE
         if need == "program":
@@ -110,7 +110,10 @@ class Evidence(Record, frozen=True):
         """Samples per second of one variant over another's; None unless both were measured well enough."""
         if self.why_missing(identifier) or self.why_missing(to):
             return None
-        return ratio_interval(self.rates(identifier), self.rates(to))
+        both = (self.variant(identifier), self.variant(to))
+        if any(result is None or result.alone for result in both):
+            return ratio_interval(self.rates(identifier), self.rates(to))
+        return paired_ratio_interval(self.rates(identifier), self.rates(to))
 
     @property
     def accelerators(self) -> tuple[str, ...]:
@@ -124,6 +127,29 @@ class Evidence(Record, frozen=True):
 
 #: What a check is handed that did not ask for the machine.
 NO_MACHINE = Environment(machine="", os="", cpu="", cores=0, memory_bytes=0, devices=(), versions={})
+
+
+def of_trace(name: str, trace: TraceEvidence) -> Evidence:
+    """Evidence of a trace without a run: the accelerators are its device planes."""
+    planes = trace.summary.devices if trace.summary else ()
+    devices = tuple(
+        Device(
+            name=plane.plane,
+            kind=plane.plane.rpartition("/device:")[2].partition(":")[0],
+            description=plane.model or "",
+            compute_capability=plane.compute_capability,
+        )
+        for plane in planes
+    )
+    machine = replace(NO_MACHINE, devices=devices)
+    target = Target(kind=TRACE_ALONE, path=name, name=name)
+    return Evidence(
+        plan=Plan(target, "", (), (), Settings(), Source(), machine),
+        variants=(),
+        machine=machine,
+        trace=trace,
+    )
+
 
 NO_PRICE = "No price is known: give what the machine costs per hour with --price, e.g. --price 1.006."
 

@@ -35,7 +35,7 @@ def before_prefetch(dataset: Any, change: Callable[[Any], Any]) -> Any:
         inner = before_prefetch(dataset._input_dataset, change)
         return inner.with_options(dataset.options())
     if kind.endswith("PrefetchDataset"):
-        return change(dataset._input_dataset).prefetch(dataset._buffer_size)
+        return change(dataset._input_dataset).prefetch(int(dataset._buffer_size))
     return change(dataset)
 
 

@@ -15,6 +15,9 @@ from .evidence import Evidence, TraceEvidence
 from .records import Plan, Report, VariantResult, read
 from .runner import not_run
 
+#: XProf takes seconds for the trace of a run; it may hang, and only its own line waits for it.
+XPROF_TIMEOUT_S = 30.0
+
 
 def plan_path(folder: Path) -> Path:
     return folder / "plan.json"
@@ -95,7 +98,7 @@ def _result(folder: Path, variant: str) -> VariantResult:
 
 
 def _trace(folder: Path) -> TraceEvidence:
-    """The profiled variant's trace, summarised; one sentence when there is none."""
+    """What the profiled variant's trace tells; one sentence when there is none."""
     from . import trace
 
     place = folder / "variants" / "profiled" / "trace"
@@ -104,7 +107,7 @@ def _trace(folder: Path) -> TraceEvidence:
         return TraceEvidence(problem="The profiler wrote no trace.")
     size = sum(path.stat().st_size for path in files)
     try:
-        return TraceEvidence(bytes=size, summary=trace.summarise(place))
+        return trace.examine(place, xprof_timeout_s=XPROF_TIMEOUT_S)
     except TraceError as error:
         return TraceEvidence(bytes=size, problem=str(error))
 

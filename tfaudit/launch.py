@@ -39,6 +39,11 @@ class Child:
         """Negative for a signal, as in `subprocess`; None while it runs."""
         return self._launcher.exit_code(self.pid)
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the child and everything in its process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
     def show_stack(self, wait_s: float = 0.3) -> None:
         """Have the child write its Python stack to its stderr log."""
         with contextlib.suppress(ProcessLookupError):

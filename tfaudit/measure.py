@@ -7,6 +7,7 @@ of the train function has returned; what it does with that depends on the varian
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -127,6 +128,7 @@ class Timing:
 
     def _finish_warm_up(self) -> None:
         self._finish_device_work()
+        gc.collect()  # iterators left from building the model are torn down now, not in a timed step
         self._warm = True
         assert self._first_ns is not None
         warm_up = WarmUp(first_step_ns=self._first_ns, step_ns=tuple(self._step_ns), loss=_number(self._loss))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
 
 import click
 
@@ -52,17 +51,14 @@ class Lines(Silent):
 
 
 class Bars(Lines):
-    """A bar that moves while a variant is measured, and becomes its line at the end."""
+    """One line that moves: what is being prepared, then whose turn it is; finished variants above it."""
 
     def __init__(self, variants: tuple[str, ...], color: bool | None = None) -> None:
         super().__init__(variants, color)
-        self._bar: Any = None
-        self._began_s = 0.0
-
-    def variant_started(self, variant: str) -> None:
+        self._measuring_since_s: float | None = None
         self._bar = click.progressbar(
             length=100,
-            label=variant.ljust(self._width),
+            label="",
             file=sys.stderr,
             show_eta=False,
             show_percent=False,
@@ -72,29 +68,35 @@ class Bars(Lines):
             empty_char=" ",
             color=self._color,
         )
+
+    def variant_started(self, variant: str) -> None:
+        self._bar.pos = 0
+        self._measuring_since_s = None
         self.phase_started(variant, "start")
 
     def phase_started(self, variant: str, phase: str) -> None:
-        if phase == "measure":
-            self._began_s = time.monotonic()
-        elif phase in _PHASES:
-            self._show(_PHASES[phase])
+        if phase in _PHASES:
+            self._show(variant, _PHASES[phase])
 
     def waiting(self, variant: str, phase: str, elapsed_s: float, limit_s: float) -> None:
-        if phase == "measure":
+        if phase not in _PHASES:
             return
-        text = f"{_PHASES.get(phase, phase)} {elapsed_s:.0f} s"
+        text = f"{_PHASES[phase]} {elapsed_s:.0f} s"
         if elapsed_s > _LONG_SHARE * limit_s:
             text += f" (at most {limit_s:g})"
-        self._show(text)
+        self._show(variant, text)
 
     def block_measured(self, variant: str, fraction: float, samples_per_s: float) -> None:
-        elapsed_s = time.monotonic() - self._began_s
-        left_s = elapsed_s * (1 - fraction) / fraction if fraction else 0.0
+        now = time.monotonic()
+        if self._measuring_since_s is None:
+            self._measuring_since_s = now
+        left_s = (now - self._measuring_since_s) * (1 - fraction) / fraction if fraction else 0.0
         self._bar.pos = round(100 * fraction)
-        self._show(f"{number(samples_per_s)} samples/s, {left_s:.0f} s left")
+        left = f", {left_s:.0f} s left" if fraction else ""
+        self._show(variant, f"{number(samples_per_s)} samples/s{left}")
 
-    def _show(self, text: str) -> None:
+    def _show(self, variant: str, text: str) -> None:
+        self._bar.label = variant.ljust(self._width)
         self._bar.current_item = text
         self._bar.render_progress()
 

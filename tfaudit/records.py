@@ -16,14 +16,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from .errors import UsageError
+from .record import Record as Record
+from .trace.summary import TraceEvidence
 
 SCHEMA_VERSION = "1"
 
 T = TypeVar("T")
-
-
-class Record(msgspec.Struct, frozen=True):
-    """What all documents and their parts are: immutable, and open to fields of a later version."""
 
 
 class Status(str, Enum):
@@ -280,7 +278,8 @@ class VariantResult(Record, frozen=True):
     """Everything one variant gave, whatever happened to it. ``status``: measured, failed, not-run.
 
     ``traces`` counts how often the train step was traced into a graph, ``train_ops`` that graph's ops
-    by type. ``notes`` are sentences for the report.
+    by type. ``alone`` says that it took no turns with the others, so that its blocks share no rounds
+    with theirs. ``notes`` are sentences for the report.
     """
 
     id: str
@@ -297,6 +296,7 @@ class VariantResult(Record, frozen=True):
     traces: int | None = None
     peak_device_bytes: int | None = None
     peak_host_bytes: int | None = None
+    alone: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -410,6 +410,7 @@ class Report(Record, frozen=True):
     checks: tuple[CheckResult, ...]
     program: Program | None
     notes: tuple[str, ...] = ()
+    trace: TraceEvidence | None = None
 
 
 # --------------------------------------------------------------------------------------------------

@@ -27,6 +27,16 @@ def median_interval(values: Sequence[float]) -> Interval | None:
     return _interval(float(np.median(values)), medians)
 
 
+def paired_ratio_interval(values: Sequence[float], reference: Sequence[float]) -> Interval | None:
+    """The median ratio within rounds, ``values[i]`` and ``reference[i]`` being of the same round.
+
+    What slows a whole round slows both and cancels. Rounds that only one side has are left out; None
+    when none is left.
+    """
+    pairs = zip(values, reference, strict=False)
+    return median_interval([value / other for value, other in pairs if other > 0])
+
+
 def ratio_interval(values: Sequence[float], reference: Sequence[float]) -> Interval | None:
     """The ratio of two medians, each side resampled on its own; None when a side is missing or zero."""
     if not values or not reference or min(reference) <= 0:

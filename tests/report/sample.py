@@ -24,6 +24,27 @@ from tfaudit.records import (
     TargetSummary,
     VariantSummary,
 )
+from tfaudit.trace import summary as trace_records
+from tfaudit.trace.summary import (
+    Cause,
+    Collectives,
+    Copies,
+    Copy,
+    CopySummary,
+    Gap,
+    Health,
+    Host,
+    HostOp,
+    IdleCause,
+    Lane,
+    Op,
+    Precision,
+    Step,
+    Timeline,
+    TraceEvidence,
+    TraceSummary,
+    XprofVerdict,
+)
 
 RESOLVED = Resolved(
     jit_compile=False,
@@ -148,6 +169,42 @@ def program() -> Program:
     )
 
 
+def trace() -> TraceEvidence:
+    """Two steps on one device, with a gap, a copy, an op, a remark and XProf's verdict."""
+    some = Copies(2, 2048, 1.0, 0.5, 12.0, 0, 1024, 1, 1024, 0, 1)
+    none = Copies(0, 0, 0.0, 0.0, None, 0, 0, None, None, 0, 0)
+    op = Op("gemm_bf16", "dense/MatMul", "kernel", 20, 90.0, 0.9, True, True, False)
+    device = trace_records.Device(
+        plane="/device:GPU:0", host="worker", events=22, span_ms=200.0, busy_ms=150.0, kernel_busy_ms=149.5,
+        idle_fraction=0.25, longest_gap_ms=50.0, gap_count=1, gaps=(Gap(100.0, 50.0, 1, Cause.INPUT),),
+        idle_causes=(IdleCause(Cause.INPUT, 1, 50.0),),
+        copies=CopySummary(some, none, none, none, (Copy("h2d", 99.0, 1.0, 1024, True, 0, "input"),)),
+        top_ops=(op,), small_kernel_count=1, small_kernel_fraction=0.05, small_kernel_time_fraction=0.01,
+        collectives=Collectives(0, 0.0, 0.0, None, None), precision=Precision(149.5, 1.0, 0.9, 0.0),
+        compute_capability="8.0",
+    )  # fmt: skip
+    step = Step(0, "train", "worker", device.plane, 0.0, 100.0, 40.0, 1.0, 2.0, 50.0, 0.0, 7.0, 0.25)
+    mark = trace_records.Interval(0.0, 50.0, "compute", "gemm_bf16", 10)
+    idle = trace_records.Interval(50.0, 50.0, "idle: waiting for input", "idle: waiting for input")
+    lanes = (Lane("compute", (mark,), 50.0), Lane("idle: waiting for input", (idle,), 50.0))
+    return TraceEvidence(
+        bytes=1000,
+        summary=TraceSummary(
+            sources=("worker.xplane.pb",),
+            hosts=(
+                Host("worker", "worker.xplane.pb", 9, 200.0, 80.0, 0.0, 0.0, (HostOp("a:b", 1, 1.0),), ()),
+            ),
+            devices=(device,),
+            steps=(step, msgspec.structs.replace(step, step=1)),
+            health=(Health("no-steps", "warning", "A remark."),),
+        ),
+        timeline=Timeline("worker", device.plane, 0, 0.0, 100.0, lanes),
+        xprof=XprofVerdict(
+            version="2.24", steps=1, input_fraction=0.1, other_fraction=0.4, classification="X"
+        ),
+    )
+
+
 def report(**changes: Any) -> Report:
     """The report, with some of its fields replaced."""
     fields: dict[str, Any] = {
@@ -181,6 +238,7 @@ def report(**changes: Any) -> Report:
         "checks": checks(),
         "program": program(),
         "notes": ("A note on the run.",),
+        "trace": trace(),
         **changes,
     }
     found = [item.status.value for item in fields["checks"]]
@@ -190,7 +248,7 @@ def report(**changes: Any) -> Report:
 
 def empty() -> Report:
     """What is left of a run that was stopped at once."""
-    return report(variants=(), comparisons=(), checks=(), program=None, complete=False, notes=())
+    return report(variants=(), comparisons=(), checks=(), program=None, complete=False, notes=(), trace=None)
 
 
 def poisoned(text: str) -> Report:
@@ -201,7 +259,7 @@ def poisoned(text: str) -> Report:
 
     def poison(value: Any, name: str = "") -> Any:
         if isinstance(value, str):
-            return value if name in ("status", "unit", "number") else text
+            return value if name in ("status", "unit", "number", "cause") else text
         if isinstance(value, dict):
             if name == "counts":
                 return value

@@ -113,9 +113,18 @@ def test_collectives_bunched_at_the_end_of_the_step_are_told(summary: Summarise)
     assert summary(plane, cpu).devices[0].collectives.tail_fraction == pytest.approx(0.75)
 
 
-def test_layout_changes_are_flagged(summary: Summarise) -> None:
-    plane = gpu().event("Stream #1", "void nchwToNhwcKernel<float>", 0, 10)
-    assert summary(plane).devices[0].top_ops[0].changes_layout
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("void nchwToNhwcKernel<float>", True),
+        ("%copy-done.2 = f32[8]{0} copy-done(f32[8] %copy-start)", True),
+        ("copy.1", True),
+        ("copy_fusion", False),
+    ],
+)
+def test_layout_changes_are_flagged(summary: Summarise, name: str, changes: bool) -> None:
+    plane = gpu().event("Stream #1", name, 0, 10)
+    assert summary(plane).devices[0].top_ops[0].changes_layout == changes
 
 
 @pytest.mark.parametrize(

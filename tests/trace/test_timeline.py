@@ -38,8 +38,9 @@ def test_lanes_say_what_ran_and_why_the_device_idled(path: Path) -> None:
         pytest.approx(0.4),
         pytest.approx(0.2),
     )
-    first, last = lanes["idle"]
-    assert (first.kind, first.duration_ms) == ("waiting for input", pytest.approx(0.4))
+    (first,) = lanes["idle: waiting for input"]
+    assert first.duration_ms == pytest.approx(0.4)
+    (last,) = lanes["idle: Python or other"]
     assert (last.start_ms, last.duration_ms) == (pytest.approx(0.6), pytest.approx(0.4))
     assert len(lanes["copies h2d"]) == len(lanes["host: waiting for input"]) == 1
 
@@ -51,6 +52,24 @@ def test_what_lies_within_a_pixel_is_one_mark(tmp_path: Path) -> None:
     shown = timeline(write(tmp_path, plane))
     (mark,) = next(lane for lane in shown.lanes if lane.name == "compute").intervals
     assert mark.count == 5000
+
+
+def test_what_is_merged_keeps_its_exact_time(tmp_path: Path) -> None:
+    plane = gpu()
+    for i in range(5000):
+        plane.event("Stream #1", "k", i * 10, 9)
+    lanes = {lane.name: lane.busy_ms for lane in timeline(write(tmp_path, plane)).lanes}
+    assert lanes["compute"] == pytest.approx(45.0)
+    assert lanes["idle: unknown: no host events"] == pytest.approx(5.0, abs=0.01)
+
+
+def test_a_step_of_another_device_is_not_shown(tmp_path: Path) -> None:
+    """Devices that did the same step at different times: the window is the shown device's own."""
+    first, second = gpu(0), gpu(1)
+    first.event("Steps", "0", 0, 100).event("Stream #1", "k", 10, 80)
+    second.event("Steps", "0", 500, 100).event("Stream #1", "k", 510, 90)
+    shown = timeline(write(tmp_path, first, second))
+    assert (shown.device, shown.start_ms) == ("/device:GPU:1", pytest.approx(0.5))
 
 
 def test_a_step_or_device_that_is_not_there_is_one_sentence(path: Path) -> None:

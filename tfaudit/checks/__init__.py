@@ -8,5 +8,6 @@ from . import (  # noqa: F401
     performance,
     project,
     storage,
+    traced,
     trust,
 )

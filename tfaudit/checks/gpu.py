@@ -18,21 +18,22 @@ from ..checking import (
 from ..evidence import Evidence
 from ..program.pipeline import PYTHON_OPS
 from ..records import Interval, Program, VariantResult
+from ..trace.verdicts import busiest, steps_of
 from .cpu import described
-from .performance import FAIL_GAIN, GAIN_RULE, WARN_GAIN, input_gain
+from .performance import FAIL_GAIN, FAIL_TRACES, GAIN_RULE, WARN_GAIN, WARN_TRACES, input_gain
 
 PRECISIONS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
 #: What an accelerator would need, for a reader whose machine has none.
 HARDWARE_RULE = "bfloat16 from compute capability 8.0, float16 tensor cores from 7.0"
 
-#: Keras traces twice when a last batch is smaller (the second time for any size); more is retracing.
-WARN_TRACES, FAIL_TRACES = 3, 5
-
 #: Ops whose output's shape depends on values, so that XLA cannot compile them in place.
 DYNAMIC_OPS = frozenset(
     {"DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "UniqueWithCounts", "Where"}
 )
+
+#: Input is copied before the first kernel and results after the last one; any other copy is a detour.
+WARN_MID_STEP_COPIES = 1.0
 
 #: Ops that belong on the host: what moves data there, keeps a handle or computes shapes.
 HOST_OPS = frozenset(
@@ -174,15 +175,17 @@ def break_even_samples(evidence: Evidence) -> int | None:
 @check(
     number="5.3",
     needs=("machine",),
-    uses=("placement", "baseline"),
-    threshold="any op of the train step on the host",
+    uses=("placement", "baseline", "trace"),
+    threshold="any op of the train step on the host; in the trace,"
+    f" ≥ {WARN_MID_STEP_COPIES:g} copy with the host per step between two kernels",
 )
 def ops_on_accelerator(evidence: Evidence) -> Outcome:
     """Ops off the accelerator
 
     What it looks at
     TensorFlow's placement log of a few steps: ops of the train step that were placed on the CPU
-    although an accelerator is there. Ops that belong on the host are left out.
+    although an accelerator is there, ops that belong on the host left out. In the trace: copies between
+    host and device in the middle of a step.
 
     Why it matters
     Each such op makes the accelerator wait, and its data travel there and back.
@@ -193,23 +196,48 @@ def ops_on_accelerator(evidence: Evidence) -> Outcome:
     """
     if not evidence.accelerators:
         return not_applicable("This machine has no accelerator.")
+    on_host = placed_on_host(evidence)
+    copies = mid_step_copies(evidence)
+    facts = {
+        "on_the_host": on_host if isinstance(on_host, dict) else None,
+        "placement": on_host if isinstance(on_host, str) else None,
+        "mid_step_copies_per_step": copies,
+    }
+    if isinstance(on_host, dict) and on_host:
+        names = ", ".join(list(on_host)[:5])
+        return warned(f"{len(on_host)} kinds of op run on the host: {names}.", **facts)
+    if copies is not None and copies >= WARN_MID_STEP_COPIES:
+        return warned(f"In the middle of each step, data are copied {copies:.3g} times.", **facts)
+    if isinstance(on_host, dict):
+        return passed("No op of the train step runs on the host.", **facts)
+    if copies is None:
+        return unknown(f"{'No step in the trace tells of copies. ' if evidence.trace else ''}{on_host}")
+    return passed("The trace shows no copies with the host in the middle of a step.", **facts)
+
+
+def placed_on_host(evidence: Evidence) -> dict[str, int] | str:
+    """Ops of the train step on the host, counted by type; or why that is not known."""
     if reason := evidence.why_missing("placement"):
-        return unknown(reason)
+        return reason
     placed, baseline = evidence.variant("placement"), evidence.variant("baseline")
     if placed is None or placed.placement is None or not placed.placement.ops:
-        return unknown("TensorFlow logged no placement.")
+        return "TensorFlow logged no placement."
     step_ops = set((baseline and baseline.train_ops) or placed.train_ops or {})
     if not step_ops:
-        return unknown("The train step was not traced into a graph, so its ops are not known.")
-    on_host = {
-        op: count
-        for op, count in placed.placement.ops.get("CPU", {}).items()
-        if op in step_ops and op not in HOST_OPS
-    }
-    if on_host:
-        names = ", ".join(list(on_host)[:5])
-        return warned(f"{len(on_host)} kinds of op run on the host: {names}.", on_the_host=on_host)
-    return passed("No op of the train step runs on the host.")
+        return "The train step was not traced into a graph, so its ops are not known."
+    on_host = placed.placement.ops.get("CPU", {})
+    return {op: count for op, count in on_host.items() if op in step_ops and op not in HOST_OPS}
+
+
+def mid_step_copies(evidence: Evidence) -> float | None:
+    """Copies with the host between two kernels of one step, per step; None where no trace tells."""
+    summary = evidence.trace.summary if evidence.trace else None
+    device = busiest(summary) if summary else None
+    if summary is None or device is None:
+        return None
+    counts = (device.copies.h2d.mid_step_count, device.copies.d2h.mid_step_count)
+    steps = steps_of(summary, device)
+    return sum(count or 0 for count in counts) / steps if steps else None
 
 
 @check(

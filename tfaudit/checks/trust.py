@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from ..checking import Outcome, check, passed, percent, planned, unknown, warned
 from ..evidence import Evidence
+from ..report.trace_words import counted
 from ..variants import VARIANTS
-from .gpu import WARN_TRACES
+from .performance import WARN_TRACES
 
-#: An interval wider than this, either way, hides effects that the checks are about.
-WARN_NOISE = 0.10
+#: Ratios are taken within rounds, where a drift of the machine cancels; beyond a quarter, either way, the
+#: rate itself, and with it the samples per dollar, says little.
+WARN_NOISE = 0.25
 
 #: Ways of ending that say something of the program rather than of the audit.
 EXPLAINED = ("not-applied", "unsupported")
@@ -66,6 +68,29 @@ def variants_completed(evidence: Evidence) -> Outcome:
     if bad:
         return warned(f"{len(bad)} of {len(evidence.variants)} variants did not end well.", failed=bad)
     return passed(f"All {len(evidence.variants)} variants ran.")
+
+
+@check(number="8.3", needs=("trace",), threshold="a warning on the trace's health warns")
+def trace_health(evidence: Evidence) -> Outcome:
+    """Health of the trace
+
+    What it looks at
+    What the reader noticed: planes without events, steps without markers, copies without a direction,
+    events with impossible times, files that could not be read, the profiler's own remarks.
+
+    Why it matters
+    A figure from half a trace looks like any other figure.
+
+    How to fix
+    Each remark says what to do; then profile again, a few steps in the middle of training.
+    """
+    assert evidence.trace is not None and evidence.trace.summary is not None
+    remarks = evidence.trace.summary.health
+    warnings = [remark.message for remark in remarks if remark.level == "warning"]
+    facts = {"warning": warnings, "note": [each.message for each in remarks if each.level != "warning"]}
+    if warnings:
+        return warned(f"{counted(len(warnings), 'warning')} on the trace: {warnings[0]}", **facts)
+    return passed("Nothing in the trace casts doubt on its figures.", **facts)
 
 
 @check(number="8.4", needs=("baseline",), uses=tuple(VARIANTS))
@@ -174,7 +199,6 @@ def machine_limits(evidence: Evidence) -> Outcome:
 planned(
     __name__,
     {
-        "8.3": ("trace_health", "Health of the trace"),
         "8.6": ("numerics", "Numerics"),
     },
 )

@@ -7,18 +7,11 @@ an SVG that is scaled down to a telephone's width cannot be read.
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 from ..records import Comparison, Interval, Report
-from . import numbers, plain, reading
-
-_SVG = "{http://www.w3.org/2000/svg}"
-_XLINK = "{http://www.w3.org/1999/xlink}"
+from . import numbers, plain, reading, svg
 
 # Placeholder colours and what the page calls them.
 INK, MUTED, GRID, BAR, OWN, CEILING, PAGE = (
@@ -159,15 +152,7 @@ class Drawing:
 
     def svg(self, identifier: str, title: str, description: str) -> str:
         """The finished element; the same rows give the same bytes."""
-        import matplotlib
-
-        target = io.StringIO()
-        unchanging = {"svg.fonttype": "none", "svg.hashsalt": identifier}
-        with matplotlib.rc_context(unchanging), warnings.catch_warnings():
-            # The page's fonts are not matplotlib's: a glyph missing here may well exist there.
-            warnings.filterwarnings("ignore", message=".*[Gg]lyph")
-            self.figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
-        return _inline(target.getvalue(), identifier, title, description, self.layout.name)
+        return svg.inline(self.figure, identifier, title, description, self.layout.name, _VARIABLES)
 
 
 def variants(report: Report, layout: Layout = WIDE) -> str | None:
@@ -239,56 +224,3 @@ def _mark(drawing: Drawing, value: float, text: str) -> None:
         value, -8 / drawing.layout.row, text, fontsize=11, color=CEILING, va="bottom",
         ha="right" if late else "left",
     )  # fmt: skip
-
-
-def _inline(svg: str, identifier: str, title: str, description: str, layout: str) -> str:
-    """Make an SVG file fit to stand in a page: own ids, the page's colours and fonts."""
-    root = ElementTree.fromstring(svg)
-    # Matplotlib names every group (figure_1, axes_1, …); only what is referred to needs a name.
-    needed = set(re.findall(r"#([\w.-]+)[)\"]", svg))
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in (f"{_SVG}style", f"{_SVG}metadata"):
-                parent.remove(child)
-    for element in root.iter():
-        element.tag = element.tag.removeprefix(_SVG)
-        element.attrib = {
-            name.replace(_XLINK, ""): _attribute(name, value, identifier)
-            for name, value in element.attrib.items()
-            if name != "id" or value in needed
-        }
-    names = {"title": title, "desc": description}
-    for place, (tag, text) in enumerate(names.items()):
-        child = ElementTree.Element(tag, {"id": f"{identifier}-{tag}"})
-        child.text = text
-        root.insert(place, child)
-    width, height = root.attrib["viewBox"].split()[2:]
-    root.attrib = {
-        "class": f"chart {layout}",
-        "role": "img",
-        "aria-labelledby": f"{identifier}-title {identifier}-desc",
-        "viewBox": root.attrib["viewBox"],
-        "width": width,
-        "height": height,
-    }
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _attribute(name: str, value: str, identifier: str) -> str:
-    if name == "id":
-        return f"{identifier}-{value}"
-    if name == f"{_XLINK}href":
-        return value.replace("#", f"#{identifier}-")
-    value = value.replace("url(#", f"url(#{identifier}-")
-    if name == "style":
-        value = re.sub(r"font-family: [^;]*(?:; )?", "", re.sub(r"font: ([^;]*)", _font, value))
-        for placeholder, variable in _VARIABLES.items():
-            value = value.replace(placeholder, variable)
-    return value
-
-
-def _font(match: re.Match[str]) -> str:
-    """Size and weight out of the shorthand of older matplotlib; the family is the page's."""
-    words = match.group(1).split()
-    size = next(word for word in words if word.endswith("px"))
-    return f"font-size: {size}" + ("; font-weight: bold" if {"bold", "700"} & set(words) else "")

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 from .. import __version__
 from ..checking import Check, percent, run_checks
-from ..evidence import Evidence, block_rates, scaled
+from ..evidence import TRACE_ALONE, Evidence, block_rates, scaled
 from ..records import (
     SCHEMA_VERSION,
     Block,
@@ -22,6 +22,7 @@ from ..records import (
     VariantSummary,
 )
 from ..statistics import median_interval, verdict
+from ..trace import verdicts
 from ..variants import VARIANTS
 
 #: What is compared with what: every timed variant with the baseline, and these pairs besides.
@@ -54,13 +55,14 @@ def build(evidence: Evidence, checks: Iterable[Check]) -> Report:
         checks=results,
         program=evidence.program,
         notes=NOTES,
+        trace=evidence.trace,
     )
 
 
 #: What every report has to say about its own numbers.
 NOTES = (
-    "Variants were measured one after another. Machines drift: a ratio from one run carries that drift,"
-    " which its interval does not show.",
+    "Timed variants took turns in short blocks, the others frozen meanwhile; ratios are taken within rounds."
+    " Each variant was launched once, so how launches differ is not in the intervals.",
     "Validation, and callbacks that write files, are left out of every variant.",
 )
 
@@ -127,6 +129,8 @@ def headline(evidence: Evidence, results: Iterable[CheckResult]) -> str:
     """What bounds this job, how far it is from its ceiling, and the best measured change."""
     baseline = evidence.variant("baseline")
     rate = evidence.samples_per_s("baseline")
+    if evidence.plan.target.kind == TRACE_ALONE and evidence.trace and evidence.trace.summary:
+        return verdicts.headline(evidence.trace.summary)
     if rate is None:
         failure = baseline.failure if baseline else None
         return f"Nothing was measured. {failure.message if failure else ''}".strip()

@@ -14,7 +14,9 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from ..records import CheckResult, Program, Report, Stage, VariantSummary
-from . import charts, numbers, plain, prose, reading, templates
+from ..trace import verdicts
+from ..trace.summary import TraceEvidence
+from . import charts, numbers, plain, prose, reading, templates, trace_charts, trace_words
 
 # What could end a script element, open a comment in it or upset a reader of its source.
 _UNSAFE_IN_SCRIPT = re.compile("[<>&\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -22,9 +24,18 @@ _UNSAFE_IN_SCRIPT = re.compile("[<>&\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u20
 
 def render(report: Report) -> str:
     """The whole page."""
+    return _page(report, "report.html")
+
+
+def render_trace(report: Report) -> str:
+    """The page of a trace that no run belongs to."""
+    return _page(report, "trace.html")
+
+
+def _page(report: Report, template: str) -> str:
     environment = _environment()
     script = _source(environment, "report.js")
-    return environment.get_template("report.html").render(
+    return environment.get_template(template).render(
         report=report,
         style=Markup(_source(environment, "style.css")),
         script=Markup(script),
@@ -33,19 +44,34 @@ def render(report: Report) -> str:
         title=plain.one_line(report.target.path or "training job", 80),
         created=_moment(report.created_at),
         anchor=anchors(report.checks),
-        charts={
-            name: [Markup(svg) for layout in (charts.WIDE, charts.NARROW) if (svg := draw(report, layout))]
-            for name, draw in (("variants", charts.variants), ("comparisons", charts.comparisons))
-        },
+        charts=_charts(report),
         program=report.program or Program(form=""),
         phases=phase_names(report.variants),
     )
+
+
+def _charts(report: Report) -> dict[str, list[Markup]]:
+    """Each chart in both layouts; an empty list where there is nothing to draw."""
+    both = (charts.WIDE, charts.NARROW)
+    drawn: dict[str, list[str | None]] = {
+        "variants": [charts.variants(report, layout) for layout in both],
+        "comparisons": [charts.comparisons(report, layout) for layout in both],
+    }
+    trace = report.trace or TraceEvidence()
+    steps = trace.summary.steps if trace.summary else ()
+    for layout in (trace_charts.WIDE, trace_charts.NARROW):
+        line = trace_charts.timeline(trace.timeline, layout) if trace.timeline else None
+        drawn.setdefault("timeline", []).append(line)
+        drawn.setdefault("steps", []).append(trace_charts.steps(steps, layout))
+    return {name: [Markup(svg) for svg in images if svg] for name, images in drawn.items()}
 
 
 @cache
 def _environment() -> Environment:
     environment = templates.environment(autoescape=True, write=plain.head)
     environment.globals.update(reading=reading, numbers=numbers, MISSING=numbers.MISSING)
+    environment.globals.update(words=trace_words, verdicts=verdicts, works=trace_charts.work_of)
+    environment.globals.update(Part=verdicts.Part, meanings=verdicts.MEANINGS)
     environment.globals.update(calls=parallel_calls, buffer=buffer_size)
     environment.filters.update(
         advice=reading.advice, prose=prose.prose, spans=prose.spans, one_line=plain.one_line, tail=plain.tail

@@ -10,7 +10,7 @@ import click
 from ..records import CheckResult, Report, Status, VariantSummary
 from . import numbers, plain, reading
 
-_COLOURS: dict[Status | None, str] = {
+COLOURS: dict[Status | None, str] = {
     Status.FAIL: "red",
     Status.WARN: "yellow",
     Status.ERROR: "magenta",
@@ -145,7 +145,7 @@ class Terminal:
     def check(self, check: CheckResult, gain: str) -> Iterator[str]:
         """Status, number and title on the first line, what was seen below it."""
         look = reading.LOOKS[check.status]
-        status = self.style(f"{look.glyph} {look.word:<{_INDENT - 2}}", fg=_COLOURS.get(check.status))
+        status = self.style(f"{look.glyph} {look.word:<{_INDENT - 2}}", fg=COLOURS.get(check.status))
         title = fill(plain.one_line(f"{check.number} {check.title}", 160) + gain, self.width - _INDENT)
         yield status + self.style(title[0], bold=True)
         yield from (" " * _INDENT + self.style(line, bold=True) for line in title[1:])
@@ -170,7 +170,7 @@ class Terminal:
         }
         for place, line in enumerate(fill(" · ".join(found) or "none", self.width - _INDENT)):
             parts = [
-                self.style(part.replace("\u00a0", " "), fg=_COLOURS.get(found.get(part)))
+                self.style(part.replace("\u00a0", " "), fg=COLOURS.get(found.get(part)))
                 for part in line.split(" ")
             ]
             yield f"{'' if place else 'Checks:':<{_INDENT}}{' '.join(parts)}"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .summary import Timeline, TraceSummary, XprofVerdict
+from ..errors import TraceError
+from .summary import Timeline, TraceEvidence, TraceSummary, XprofVerdict
 
-__all__ = ["summarise", "timeline", "to_perfetto", "xprof_verdict"]
+__all__ = ["examine", "summarise", "timeline", "to_perfetto", "xprof_verdict"]
 
 
 def summarise(path: Path) -> TraceSummary:
@@ -53,3 +54,22 @@ def xprof_verdict(path: Path, timeout_s: float) -> XprofVerdict:
     from . import xprof
 
     return xprof.verdict(path, timeout_s)
+
+
+def examine(path: Path, xprof_timeout_s: float) -> TraceEvidence:
+    """Return all that a report shows of a trace: summary, timeline of one step, XProf's verdict.
+
+    Raises `tfaudit.errors.TraceError` when there is nothing to tell.
+    """
+    from .reading import find_files
+    from .verdicts import nothing_to_tell
+
+    summary = summarise(path)
+    if problem := nothing_to_tell(summary):
+        raise TraceError(problem)
+    return TraceEvidence(
+        bytes=sum(file.stat().st_size for file in find_files(path)),
+        summary=summary,
+        timeline=timeline(path),
+        xprof=xprof_verdict(path, xprof_timeout_s),
+    )

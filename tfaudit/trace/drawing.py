@@ -15,12 +15,14 @@ from .lanes import Lanes
 from .names import Work
 from .reading import find_files
 from .steps import Steps
-from .summary import Interval, Lane, Timeline
-from .tables import PS_PER_MS, Plane
+from .summary import Interval, Lane, Timeline, plane_number
+from .tables import PS_PER_MS
 from .wire import Ints
 
-# A timeline is drawn about this many pixels wide: what lies closer is one mark.
-RESOLUTION = 1500
+# A timeline is drawn at most this many pixels wide: what lies closer is one mark.
+RESOLUTION = 900
+# Names of C++ templates run to thousands of characters; a mark needs no more than these.
+LONGEST_NAME = 160
 
 DEVICE_LANES = {
     "compute": Work.KERNEL,
@@ -35,8 +37,7 @@ DEVICE_LANES = {
 def timeline(path: Path, step: int | None, device: int | None) -> Timeline:
     """Return the timeline of a step; see `tfaudit.trace.timeline`."""
     trace, view, steps = prepare(find_files(Path(path))[0])
-    lanes = _choose_device(all_lanes(trace, view, steps), device)
-    number, start, stop = _choose_window(steps, step, lanes)
+    lanes, number, start, stop = _choose(all_lanes(trace, view, steps), steps, step, device)
     window = _Window(start, stop)
     drawn = list(_device_lanes(lanes, window)) if lanes.plane else []
     host = {
@@ -46,38 +47,37 @@ def timeline(path: Path, step: int | None, device: int | None) -> Timeline:
         "host: blocked by the device": view.blocked,
         "host: compiling": view.compiling,
     }
+    if lanes.plane is None:
+        host = {"host: running ops": view.computing - view.waiting, **host}
     for name, moments in host.items():
         part = moments.within(start, stop)
-        drawn.append(Lane(name=name, intervals=window.merged(part.start, part.stop, name)))
+        drawn.append(window.lane(name, part.start, part.stop))
     return Timeline(
         host=trace.host,
         device=lanes.plane.name if lanes.plane else None,
         step=number,
         start_ms=start / PS_PER_MS,
         duration_ms=(stop - start) / PS_PER_MS,
-        lanes=tuple(lane for lane in drawn if lane.intervals),
+        lanes=tuple(lane for lane in drawn if lane.busy_ms or lane.intervals),
     )
 
 
-def _choose_device(lanes: list[Lanes], device: int | None) -> Lanes:
-    if device is None:
-        return max(lanes, key=lambda each: each.busy.length if each.plane else -1)
-    for each in lanes:
-        if each.plane and each.plane.name.rpartition(":")[2] == str(device):
-            return each
-    names = ", ".join(each.plane.name for each in lanes if each.plane) or "none"
-    raise TraceError(f"The trace has no device {device}: there are {names}.")
+def _choose(
+    lanes: list[Lanes], steps: Steps, step: int | None, device: int | None
+) -> tuple[Lanes, int | None, int, int]:
+    """Return the device, the step's number and the window to draw.
 
-
-def _choose_window(steps: Steps, step: int | None, lanes: Lanes) -> tuple[int | None, int, int]:
-    """Return the step asked for, or the one of median length, or all of the device's span."""
+    Without ``device`` the one is taken that was busiest in the steps in question; of several steps,
+    those count in which it did anything, and of these the one of median length.
+    """
+    candidates = _candidates(lanes, device)
     if not steps:
         if step is not None:
             raise TraceError(f"The trace has no step {step}: no step markers were found in it.")
-        busy = lanes.busy
-        if busy:
-            return None, int(busy.start[0]), int(busy.stop[-1])
-        return None, lanes.start, max(lanes.stop, lanes.start + 1)
+        chosen = max(candidates, key=lambda each: each.busy.length)
+        if chosen.busy:
+            return chosen, None, int(chosen.busy.start[0]), int(chosen.busy.stop[-1])
+        return chosen, None, chosen.start, max(chosen.stop, chosen.start + 1)
     rows = np.arange(steps.number.size)
     if step is not None:
         rows = np.flatnonzero(steps.number == step)
@@ -85,9 +85,26 @@ def _choose_window(steps: Steps, step: int | None, lanes: Lanes) -> tuple[int | 
             raise TraceError(
                 f"The trace has no step {step}: its steps are {steps.number.min()} to {steps.number.max()}."
             )
-    length = (steps.stop - steps.start)[rows]
-    row = rows[np.argsort(length, kind="stable")[(rows.size - 1) // 2]]
-    return int(steps.number[row]), int(steps.start[row]), int(steps.stop[row])
+    start, stop = steps.start[rows], steps.stop[rows]
+    busy = np.array([each.busy.covered(start, stop) for each in candidates])
+    chosen_row = int(busy.sum(axis=1).argmax())
+    worked = np.flatnonzero(busy[chosen_row] > 0)
+    worked = worked if worked.size else np.arange(rows.size)
+    order = worked[np.argsort((stop - start)[worked], kind="stable")]
+    row = int(rows[order[(order.size - 1) // 2]])
+    return candidates[chosen_row], int(steps.number[row]), int(steps.start[row]), int(steps.stop[row])
+
+
+def _candidates(lanes: list[Lanes], device: int | None) -> list[Lanes]:
+    """Return the device of that number, or all; the host alone stands in where nothing ran on any."""
+    on_devices = [each for each in lanes if each.plane]
+    if device is None:
+        return [each for each in on_devices if each.busy] or lanes[-1:]
+    found = [each for each in on_devices if each.plane and plane_number(each.plane.name) == device]
+    if not found:
+        names = ", ".join(each.plane.name for each in on_devices if each.plane) or "none"
+        raise TraceError(f"The trace has no device {device}: there are {names}.")
+    return found
 
 
 def _device_lanes(lanes: Lanes, window: _Window) -> Iterator[Lane]:
@@ -101,19 +118,12 @@ def _device_lanes(lanes: Lanes, window: _Window) -> Iterator[Lane]:
         rows = np.flatnonzero(shown & (kinds == work))
         first, last = np.maximum(begin[rows], window.start), np.minimum(end[rows], window.stop)
         names = [plane.label(int(code)) for code in plane.numbers("name")[rows]]
-        yield Lane(name=name, intervals=window.merged(first, last, name, names))
-    yield Lane(name="idle", intervals=_idle(lanes, plane, window))
-
-
-def _idle(lanes: Lanes, plane: Plane, window: _Window) -> tuple[Interval, ...]:
+        yield window.lane(name, first, last, names)
     idle = Intervals.one(window.start, window.stop) - lanes.busy
-    seen = idle.stop - idle.start >= window.pixel
-    idle = Intervals(idle.start[seen], idle.stop[seen])
     cause = causes(idle, plane, lanes.host)
-    return tuple(
-        window.interval(int(start), int(stop), CAUSES[code].value, CAUSES[code].value)
-        for start, stop, code in zip(idle.start, idle.stop, cause, strict=True)
-    )
+    for code, each in enumerate(CAUSES):
+        mine = cause == code
+        yield window.gaps(f"idle: {each.value}", idle.start[mine], idle.stop[mine])
 
 
 class _Window:
@@ -128,9 +138,19 @@ class _Window:
             start_ms=(start - self.start) / PS_PER_MS,
             duration_ms=(stop - start) / PS_PER_MS,
             kind=kind,
-            name=name,
+            name=name[:LONGEST_NAME],
             count=count,
         )
+
+    def gaps(self, name: str, start: Ints, stop: Ints) -> Lane:
+        """A lane of idleness: gaps below a pixel count, but drawn as one they would look like a long one."""
+        seen = stop - start >= self.pixel
+        drawn = self.merged(start[seen], stop[seen], name)
+        return Lane(name=name, intervals=drawn, busy_ms=int((stop - start).sum()) / PS_PER_MS)
+
+    def lane(self, name: str, start: Ints, stop: Ints, names: list[str] | None = None) -> Lane:
+        busy = Intervals.union(start, stop).length
+        return Lane(name=name, intervals=self.merged(start, stop, name, names), busy_ms=busy / PS_PER_MS)
 
     def merged(
         self, start: Ints, stop: Ints, kind: str, names: list[str] | None = None

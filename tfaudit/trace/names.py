@@ -134,7 +134,8 @@ TENSOR_CORE = (
     r"[hsi](?:884|1688|16816|16832)|tensorop|[hiq]mma|xmma_(?!.*simt)|wgmma|gmma|nvjet_"
     r"|tensor_?core|_mi\d+x\d+|mfma|wmma"
 )
-LAYOUT = r"transpose|swapdim|nchwtonhwc|nhwctonchw|nhwc2nchw|nchw2nhwc"
+# The last: XLA's copies, whose whole instruction is the name on a TPU.
+LAYOUT = r"transpose|swapdim|nchwtonhwc|nhwctonchw|nhwc2nchw|nchw2nhwc|^%?copy(-start|-done)?(\.\d+)?( |$)"
 
 
 @lru_cache(maxsize=1)

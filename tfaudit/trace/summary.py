@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ..records import Record
+from ..record import Record
 
 
 class Cause(str, Enum):
@@ -222,6 +222,12 @@ class Health(Record, frozen=True):
     message: str
 
 
+def plane_number(plane: str) -> int | None:
+    """The device's number in its plane's name: 3 of ``/device:GPU:3``."""
+    number = plane.rpartition(":")[2]
+    return int(number) if number.isascii() and number.isdigit() else None
+
+
 class TraceSummary(Record, frozen=True):
     """Everything told of a trace, over all its files: numbers and names only."""
 
@@ -246,15 +252,18 @@ class Interval(Record, frozen=True):
 
 
 class Lane(Record, frozen=True):
+    """What is drawn in one row; ``busy_ms`` is its exact time, of which ``intervals`` show what is seen."""
+
     name: str
     intervals: tuple[Interval, ...]
+    busy_ms: float = 0.0
 
 
 class Timeline(Record, frozen=True):
     """One step (or, without steps, the whole span) of one device: what ran when, and why it idled.
 
     Times count from the start of the window. Neighbours of one kind are merged where they would
-    be drawn on top of each other. Lanes: compute, communication, copies, idle, and the host's.
+    be drawn on top of each other. Lanes: compute, communication, copies, idle by cause, and the host's.
     """
 
     host: str
@@ -284,3 +293,16 @@ class XprofVerdict(Record, frozen=True):
     classification: str = ""
     recommendation: str = ""
     diagnostics: tuple[str, ...] = ()
+
+
+class TraceEvidence(Record, frozen=True):
+    """All that is kept of a trace: its summary, or one sentence on why there is none.
+
+    ``timeline`` is the representative step's, ``xprof`` the profiler's own verdict where it was asked.
+    """
+
+    bytes: int = 0
+    summary: TraceSummary | None = None
+    problem: str = ""
+    timeline: Timeline | None = None
+    xprof: XprofVerdict | None = None
