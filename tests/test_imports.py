@@ -97,6 +97,7 @@ def test_only_what_runs_in_a_child_imports_tensorflow_at_all() -> None:
     assert importing(FRAMEWORKS, anywhere=True) <= {
         "feeding.py",
         "measure.py",
+        "recorders.py",
         "program/job.py",
         "target.py",
         "throughput.py",

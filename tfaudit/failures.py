@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 
 from .feeding import NotTransformable
-from .measure import NoData
+from .recorders import NoData
 from .session import Failed
 from .target import TargetError
 

@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 from . import failures, measure, target
 from .feeding import is_dataset
 from .job import VariedJob
-from .measure import Logging, Timing, Tracing
 from .program import callbacks, placement
 from .program import job as jobs
+from .recorders import WARM_UP_STEPS, Logging, Timing, Tracing
 from .records import Placement, VariantRequest, read
 from .session import Channel, Done, Failed, Found, PhaseStarted, child_end
 from .variants import VARIANTS, Variant
@@ -127,7 +127,7 @@ class Worker:
             return Logging()
         if self.variant.purpose == "trace":
             return Tracing(self.channel, str(Path(self.request.folder) / "trace"))
-        steps = measure.WARM_UP_STEPS + buffered_batches(job)
+        steps = WARM_UP_STEPS + buffered_batches(job)
         return Timing(self.channel, measure.sync_devices, steps, self.request.warm_up_s)
 
     def _placement(self) -> Placement | None:

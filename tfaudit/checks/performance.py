@@ -133,7 +133,11 @@ def stable_throughput(evidence: Evidence) -> Outcome:
     if drift.high < 1 and drift.median <= 1 - WARN_DRIFT:
         return warned(f"Throughput fell to {drift.median:.2f}× within the run.", **facts)
     if share >= WARN_OUTLIER_SHARE:
-        return warned(f"{percent(share)} of the time went into unusually long steps.", **facts)
+        return warned(
+            f"{percent(share)} of the time went into unusually long steps"
+            f"{', most of them the first of an epoch' if firsts_prevail(baseline.blocks) else ''}.",
+            **facts,
+        )
     return passed("No fall over the run and few unusually long steps.", **facts)
 
 
@@ -144,6 +148,19 @@ def outlier_share(blocks: tuple[Block, ...]) -> float:
         return 0.0
     limit = OUTLIER_FACTOR * steps[len(steps) // 2]
     return sum(step for step in steps if step > limit) / sum(steps)
+
+
+def firsts_prevail(blocks: tuple[Block, ...]) -> bool:
+    """Whether more than half of the time in outlier steps went into first steps of an epoch."""
+    steps = sorted(step for block in blocks for step in block.step_ns)
+    limit = OUTLIER_FACTOR * steps[len(steps) // 2]
+    firsts = [
+        block.step_ns[index]
+        for block in blocks
+        for index in block.epoch_starts
+        if index < len(block.step_ns) and block.step_ns[index] > limit
+    ]
+    return 2 * sum(firsts) > sum(step for step in steps if step > limit)
 
 
 def _variation(rates: list[float]) -> float:

@@ -32,6 +32,11 @@ def render_trace(report: Report) -> str:
     return _page(report, "trace.html")
 
 
+def typeset(text: str) -> str:
+    """Text for the page: cleaned, and a number never parted from its per cent sign by a line's end."""
+    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", plain.head(text))
+
+
 def _page(report: Report, template: str) -> str:
     environment = _environment()
     script = _source(environment, "report.js")
@@ -68,7 +73,7 @@ def _charts(report: Report) -> dict[str, list[Markup]]:
 
 @cache
 def _environment() -> Environment:
-    environment = templates.environment(autoescape=True, write=plain.head)
+    environment = templates.environment(autoescape=True, write=typeset)
     environment.globals.update(reading=reading, numbers=numbers, MISSING=numbers.MISSING)
     environment.globals.update(words=trace_words, verdicts=verdicts, works=trace_charts.work_of)
     environment.globals.update(Part=verdicts.Part, meanings=verdicts.MEANINGS)
