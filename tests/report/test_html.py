@@ -86,7 +86,7 @@ def test_every_table_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
 
 
 def test_the_headline_is_the_first_heading() -> None:
-    assert render(report()).headings[0] == (1, "Input-bound: training reaches 31 % of its ceiling.")
+    assert render(report()).headings[0] == (1, "Input-bound: training reaches 31\xa0% of its ceiling.")
 
 
 def test_each_check_is_a_details_element_with_its_documentation() -> None:
