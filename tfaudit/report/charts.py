@@ -29,20 +29,8 @@ _VARIABLES = {
 _MOST_BLOCKS = 60  # more dots than this are a smear
 
 
-class Layout(NamedTuple):
-    """Sizes in CSS pixels. ``stacked`` puts the names above the bars instead of beside them."""
-
-    name: str
-    width: int
-    left: int
-    right: int
-    row: int
-    stacked: bool
-    longest_name: int
-
-
-WIDE = Layout("wide", 880, 250, 150, 38, False, 42)
-NARROW = Layout("narrow", 360, 6, 8, 50, True, 34)
+WIDE = svg.Layout("wide", 880, 250, 150, 38, False, 42)
+NARROW = svg.Layout("narrow", 360, 6, 8, 50, True, 34)
 _TOP, _BOTTOM = 30, 40
 _FAR = 2.5
 
@@ -61,7 +49,7 @@ class Row(NamedTuple):
 class Drawing:
     """One chart in one layout: a figure with one pair of axes, without pyplot's global state."""
 
-    def __init__(self, layout: Layout, rows: Sequence[Row], least: float, most: float) -> None:
+    def __init__(self, layout: svg.Layout, rows: Sequence[Row], least: float, most: float) -> None:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 
@@ -155,7 +143,7 @@ class Drawing:
         return svg.inline(self.figure, identifier, title, description, self.layout.name, _VARIABLES)
 
 
-def variants(report: Report, layout: Layout = WIDE) -> str | None:
+def variants(report: Report, layout: svg.Layout = WIDE) -> str | None:
     """Samples per second of every measured variant with interval, blocks and the ceiling."""
     rows = [
         Row(v.id, v.title if v.title != v.id else "", v.samples_per_s,
@@ -177,7 +165,7 @@ def variants(report: Report, layout: Layout = WIDE) -> str | None:
     return drawing.svg(f"chart-variants-{layout.name}", "Samples per second by variant", described)
 
 
-def comparisons(report: Report, layout: Layout = WIDE) -> str | None:
+def comparisons(report: Report, layout: svg.Layout = WIDE) -> str | None:
     """The ratio of every comparison with its interval, against the line of no difference."""
     rows = [Row(*_compared(c, layout), c.ratio, str(numbers.ratio(c.ratio))) for c in report.comparisons]
     if not rows:
@@ -198,7 +186,7 @@ def comparisons(report: Report, layout: Layout = WIDE) -> str | None:
     return drawing.svg(f"chart-ratios-{layout.name}", "Ratios between variants", described)
 
 
-def _compared(comparison: Comparison, layout: Layout) -> tuple[str, str]:
+def _compared(comparison: Comparison, layout: svg.Layout) -> tuple[str, str]:
     """A comparison's name and note; where names have one line only, both are the name."""
     over = f"over {comparison.reference}"
     return (f"{comparison.variant} {over}", "") if layout.stacked else (comparison.variant, over)

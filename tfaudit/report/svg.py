@@ -6,11 +6,23 @@ import io
 import re
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
+
+
+class Layout(NamedTuple):
+    """Sizes in CSS pixels; ``stacked`` puts a row's words above its bar instead of beside it."""
+
+    name: str
+    width: int
+    left: int
+    right: int
+    row: int
+    stacked: bool
+    longest_name: int
 
 
 def inline(

@@ -59,20 +59,8 @@ _MOST_STEPS = 12
 _TOP, _BOTTOM = 8, 44
 
 
-class Layout(NamedTuple):
-    """Sizes in CSS pixels; ``stacked`` puts a row's words above its bar."""
-
-    name: str
-    width: int
-    left: int
-    right: int
-    row: int
-    stacked: bool
-    longest_name: int
-
-
-WIDE = Layout("wide", 880, 214, 84, 30, False, 34)
-NARROW = Layout("narrow", 360, 6, 8, 44, True, 32)
+WIDE = svg.Layout("wide", 880, 214, 84, 30, False, 34)
+NARROW = svg.Layout("narrow", 360, 6, 8, 44, True, 32)
 
 
 class Row(NamedTuple):
@@ -85,7 +73,7 @@ class Row(NamedTuple):
     bold: bool = False
 
 
-def timeline(drawn: Timeline, layout: Layout = WIDE) -> str | None:
+def timeline(drawn: Timeline, layout: svg.Layout = WIDE) -> str | None:
     """What ran when in one step, and why the device idled; None where nothing is known of it."""
     rows = list(_timeline_rows(drawn))
     if not rows or not drawn.duration_ms > 0:
@@ -121,7 +109,7 @@ def work_of(kind: str) -> str:
     return kind if kind in LOOKS else _KINDS.get(kind, Part.OTHER.value)
 
 
-def steps(all_steps: Sequence[Step], layout: Layout = WIDE) -> str | None:
+def steps(all_steps: Sequence[Step], layout: svg.Layout = WIDE) -> str | None:
     """What each step's time went to, the mean of all first; None without steps."""
     total = split(all_steps)
     if total is None:
@@ -154,7 +142,7 @@ def _step_row(name: str, time: Split, count: int = 1, bold: bool = False) -> Row
 class _Chart:
     """Rows over one axis of time, from 0 to ``most`` milliseconds."""
 
-    def __init__(self, layout: Layout, rows: Sequence[Row], most: float) -> None:
+    def __init__(self, layout: svg.Layout, rows: Sequence[Row], most: float) -> None:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 
