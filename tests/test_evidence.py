@@ -128,7 +128,7 @@ def test_a_job_that_is_not_known_for_no_reason_is_still_a_clean_sentence() -> No
 
 def test_rates_are_samples_per_second_of_each_block() -> None:
     blocks = (block(100.0), block(200.0, duration_ns=5_000_000_000), block(100.0, duration_ns=0))
-    assert block_rates(measured("baseline", blocks=blocks)) == [100.0, 400.0]
+    assert block_rates(measured("baseline", blocks=blocks)) == [100.0, 200.0]
 
 
 def test_a_variant_that_is_no_part_of_the_evidence_has_no_figures() -> None:
@@ -142,7 +142,8 @@ def test_a_variant_that_is_no_part_of_the_evidence_has_no_figures() -> None:
 
 def test_a_ratio_is_of_samples_per_second() -> None:
     ratio = evidence(baseline=100.0, cached_input=150.0).ratio("cached-input", to="baseline")
-    assert ratio == Interval(median=1.5, low=1.5, high=1.5)
+    assert ratio is not None
+    assert (ratio.median, ratio.low, ratio.high) == pytest.approx((1.5, 1.5, 1.5))
 
 
 def test_samples_per_dollar_need_a_price() -> None:

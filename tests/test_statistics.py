@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tfaudit.records import Interval
-from tfaudit.statistics import median_interval, ratio_interval, verdict
+from tfaudit.statistics import median_interval, rate_interval, ratio_interval, verdict
 
 NOISY = [96.0, 104.0, 99.0, 101.0, 90.0, 110.0, 100.0, 103.0, 97.0, 100.0]
 
@@ -104,3 +104,16 @@ VERDICTS = [
 @pytest.mark.parametrize(("ratio", "word"), VERDICTS)
 def test_a_difference_must_exclude_1_and_be_large_enough(ratio: Interval, word: str) -> None:
     assert verdict(ratio) == word
+
+
+def test_a_rate_is_all_samples_over_all_the_time() -> None:
+    """A stall in one block of ten counts for what it took, as in a loop that was timed as a whole."""
+    rate = rate_interval([100.0] * 10, [1.0] * 9 + [6.0])
+    assert rate is not None
+    assert rate.median == pytest.approx(1000 / 15, rel=0.05)
+    assert rate.low < 50 and rate.high == 100.0
+
+
+def test_a_rate_without_time_is_none() -> None:
+    assert rate_interval([], []) is None
+    assert rate_interval([1.0], [0.0]) is None

@@ -18,7 +18,7 @@ from .records import (
     Target,
     VariantResult,
 )
-from .statistics import median_interval, paired_ratio_interval, ratio_interval
+from .statistics import paired_ratio_interval, rate_interval, ratio_interval
 from .trace.summary import TraceEvidence as TraceEvidence
 
 #: A variant that ended badly still counts when it was measured in so many blocks before.
@@ -97,7 +97,9 @@ class Evidence(Record, frozen=True):
         return block_rates(result) if result else []
 
     def samples_per_s(self, identifier: str) -> Interval | None:
-        return median_interval(self.rates(identifier))
+        """All samples of a variant's blocks over all their time, with its interval."""
+        result = self.variant(identifier)
+        return samples_per_s(result) if result else None
 
     def samples_per_usd(self, identifier: str) -> Interval | None:
         """Samples per second × 3600 ÷ price per hour; None without a price."""
@@ -152,6 +154,12 @@ def of_trace(name: str, trace: TraceEvidence) -> Evidence:
 
 
 NO_PRICE = "No price is known: give what the machine costs per hour with --price, e.g. --price 1.006."
+
+
+def samples_per_s(result: VariantResult) -> Interval | None:
+    """All samples of a result's blocks over all their time, with its interval; None without blocks."""
+    timed = [block for block in result.blocks if block.duration_ns]
+    return rate_interval([block.samples for block in timed], [block.duration_ns / 1e9 for block in timed])
 
 
 def block_rates(result: VariantResult) -> list[float]:

@@ -7,9 +7,9 @@ import time
 
 import click
 
+from .evidence import samples_per_s
 from .records import VariantResult
 from .report.numbers import number
-from .statistics import median_interval
 
 _PHASES = {
     "start": "starting",
@@ -112,7 +112,7 @@ def ending(result: VariantResult) -> str:
         message = " ".join(click.unstyle(result.failure.message).split())
         word = "not run" if result.status == "not-run" else result.failure.kind
         return click.style(word, fg=style.get(result.failure.kind, "red")) + f"  {message}"
-    rate = median_interval([b.samples / b.duration_ns * 1e9 for b in result.blocks if b.duration_ns])
+    rate = samples_per_s(result)
     if rate is None:
         return click.style("done", fg="green")
     margin = max(rate.high - rate.median, rate.median - rate.low) / rate.median

@@ -24,6 +24,9 @@ from .variants import VARIANTS
 #: takes more than so many budgets.
 ROUNDS, MOST_BUDGETS = 20, 4.0
 
+#: With few steps asked for there are fewer rounds, down to the fewest that count, before blocks get shorter.
+SHORTEST_BLOCK_STEPS = 4
+
 NOT_REACHED = "The audit was interrupted before it."
 SAME_FAILURE = "The baseline failed, and this would fail in the same way."
 
@@ -150,8 +153,9 @@ def interrupt(attempt: Attempt) -> None:
 def next_block(plan: Plan, variants: int) -> Go:
     """What each of so many variants measures per round."""
     steps, budget_s = plan.settings.steps, plan.settings.time_budget_s
+    longest = math.ceil((steps or 1) / FEWEST_BLOCKS)
     return Go(
-        min_steps=max(1, math.ceil((steps or 0) / ROUNDS)),
+        min_steps=max(math.ceil((steps or 1) / ROUNDS), min(SHORTEST_BLOCK_STEPS, longest)),
         min_duration_s=budget_s / ROUNDS / max(1, variants) if budget_s and not steps else 0.0,
     )
 

@@ -27,6 +27,22 @@ def median_interval(values: Sequence[float]) -> Interval | None:
     return _interval(float(np.median(values)), medians)
 
 
+def rate_interval(amounts: Sequence[float], durations_s: Sequence[float]) -> Interval | None:
+    """All amounts over all of the time, and what that is in resamples of the blocks.
+
+    Not the median of the blocks' own rates: that would leave out what happens in few of them, such as the
+    stall at the start of an epoch, which a user's own run pays for. None without a block that took time.
+    """
+    if sum(durations_s) <= 0:
+        return None
+    import numpy as np
+
+    blocks = np.array([amounts, durations_s], dtype=float)
+    drawn = np.random.default_rng(SEED).integers(blocks.shape[1], size=(RESAMPLES, blocks.shape[1]))
+    amount, time_s = blocks[:, drawn].sum(axis=2)
+    return _interval(float(np.median(amount / time_s)), amount / time_s)
+
+
 def paired_ratio_interval(values: Sequence[float], reference: Sequence[float]) -> Interval | None:
     """The median ratio within rounds, ``values[i]`` and ``reference[i]`` being of the same round.
 

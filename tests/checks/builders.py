@@ -37,9 +37,10 @@ BLOCKS = 6
 
 
 def block(samples_per_s: float, *, loss: float | None = 0.5, **fields: Any) -> Block:
-    """Ten steps in ten seconds, at that rate."""
-    fields = {"steps": 10, "duration_ns": 10_000_000_000, "step_ns": (1_000_000_000,) * 10, **fields}
-    return Block(samples=round(samples_per_s * 10), loss=loss, **fields)
+    """Ten steps of 100 samples each, at that rate."""
+    step_ns = round(100 / samples_per_s * 1e9)
+    fields = {"steps": 10, "samples": 1000, "step_ns": (step_ns,) * 10, **fields}
+    return Block(**{"duration_ns": 10 * step_ns, "loss": loss, **fields})
 
 
 def measured(identifier: str, rates: float | Sequence[float] = 100.0, **fields: Any) -> VariantResult:

@@ -9,7 +9,7 @@ import pytest
 from checks.builders import CPU, GPU, block, callback, evidence, failed, judged, measured, program
 
 from tfaudit.evidence import Evidence, TraceEvidence
-from tfaudit.records import Block, Source, Status
+from tfaudit.records import Block, Source, Status, VariantResult
 
 
 def of(*callbacks: Any, form: str = "script", throughput: str | None = None) -> Evidence:
@@ -184,3 +184,23 @@ def test_why_profiling_failed_is_said() -> None:
         failed("profiled", "killed", "trace"), trace=trace(0, problem="The profiler wrote no trace.")
     )
     assert judged("1.9", given).summary == "profiled ended: killed."
+
+
+def sized(identifier: str, rate: float, samples: int) -> VariantResult:
+    """A variant whose batches hold so many samples."""
+    return measured(identifier, blocks=(block(rate, samples=10 * samples),) * 6)
+
+
+@pytest.mark.parametrize(
+    ("first_batch", "status"),
+    [(32, Status.FAIL), (40, Status.FAIL), (41, Status.UNKNOWN), (8, Status.UNKNOWN)],
+)
+def test_cached_input_must_repeat_a_batch_of_the_usual_size(first_batch: int, status: Status) -> None:
+    given = evidence(sized("baseline", 100.0, 32), sized("cached-input", 200.0, first_batch))
+    assert judged("1.8", given).status is status
+
+
+def test_a_step_that_is_traced_again_and_again_is_not_blamed_on_the_input() -> None:
+    given = evidence(measured("baseline", traces=3), measured("cached-input", 200.0, traces=1))
+    assert judged("1.8", given).status is Status.UNKNOWN
+    assert "(5.4)" in judged("1.8", given).summary

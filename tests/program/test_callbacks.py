@@ -292,3 +292,13 @@ def test_the_settings_that_checks_read_are_told_as_text() -> None:
     board = keras("TensorBoard")()
     board.update_freq, board.log_dir = 100, "logs"
     assert split([board])[1][0].options == {"update_freq": "100"}
+
+
+class ReadsValidation(Callback):  # type: ignore[misc, valid-type]
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        print("loss", logs["val_loss"])
+
+
+def test_a_callback_that_needs_validation_is_left_out() -> None:
+    """An audit runs none, so its key would be missing and the callback would fail."""
+    assert why_left_out(ReadsValidation()) == "reads val_loss, and an audit runs no validation"

@@ -91,14 +91,16 @@ def test_a_variants_row() -> None:
     )
     summary = row(given)
     assert (summary.title, summary.status, summary.purpose) == ("As you have it", "measured", "time")
-    assert summary.samples_per_s == Interval(median=100.0, low=90.0, high=110.0)
-    assert summary.samples_per_usd == Interval(
-        median=pytest.approx(100_000.0), low=pytest.approx(90_000.0), high=pytest.approx(110_000.0)
-    )
-    assert summary.step_ms == Interval(median=1000.0, low=1000.0, high=1000.0)
-    assert (summary.compile_s, summary.batch_size, summary.steps) == (2.0, 100.0, 30)
+    rate, per_usd, step = summary.samples_per_s, summary.samples_per_usd, summary.step_ms
+    assert rate is not None and per_usd is not None and step is not None
+    # 3000 samples in 11.11 + 10 + 9.09 s are 99.3 a second.
+    assert (rate.median, rate.low, rate.high) == pytest.approx((99.33, 90.0, 110.0), rel=1e-4)
+    assert per_usd.median == pytest.approx(rate.median * 1000)
+    assert step.median == pytest.approx(1000.0)
+    assert summary.compile_s == pytest.approx(2.0)
+    assert (summary.batch_size, summary.steps) == (100.0, 30)
     assert (summary.resolved, summary.loss, summary.notes) == (RESOLVED, 0.5, ("A note.",))
-    assert summary.block_samples_per_s == (90.0, 100.0, 110.0)
+    assert summary.block_samples_per_s == pytest.approx((90.0, 100.0, 110.0))
     assert summary.phases == (Phase(name="load", duration_s=1.0),)
 
 
@@ -135,7 +137,7 @@ def test_a_step_is_one_step_whatever_steps_per_execution_is() -> None:
 
 def test_the_batch_size_is_the_mean_batch() -> None:
     """Smaller batches in one of five blocks count for what they are."""
-    blocks = (*(block(32.0),) * 4, block(28.0))
+    blocks = (*(block(32.0, samples=320),) * 4, block(28.0, samples=280))
     assert row(evidence(measured("baseline", blocks=blocks))).batch_size == 31.2
 
 

@@ -17,7 +17,7 @@ from ..checking import (
     warned,
 )
 from ..evidence import Evidence
-from ..records import Block, Interval
+from ..records import Block, Interval, VariantResult
 from ..statistics import ratio_interval
 
 #: One rule for every measured gain: worth a warning from 5 %, a failure from a quarter.
@@ -33,6 +33,9 @@ OUTLIER_FACTOR, WARN_OUTLIER_SHARE = 2.0, 0.10
 
 #: Keras traces twice when a last batch is smaller (the second time for any size); more is retracing.
 WARN_TRACES, FAIL_TRACES = 3, 5
+
+#: A repeated first batch stands for the job's batches only if it is of about their size.
+MOST_BATCH_RATIO = 1.25
 
 CALLBACK_FIX = """\
 from tfaudit import ThroughputCallback
@@ -188,11 +191,8 @@ def input_bound_training(evidence: Evidence) -> Outcome:
     Find the slow stage: compare input-only with cached-input (3.3), add parallel calls and a prefetch
     (4.1), take Python out of the pipeline (5.5), then measure again.
     """
-    if retraced(evidence):
-        return unknown(
-            "The train step was traced again and again for new shapes, which one cached batch never is: the"
-            " two cannot be compared before that is mended (5.4)."
-        )
+    if reason := incomparable(evidence):
+        return unknown(reason)
     gain = evidence.ratio("cached-input", to="baseline")
     if gain is None:
         return unknown("No block of either variant was measured.")
@@ -211,17 +211,34 @@ def input_bound_training(evidence: Evidence) -> Outcome:
     return passed(f"Cached input gives {gain.median:.2f}×{noise}: no wait that was measured.", **facts)
 
 
-def retraced(evidence: Evidence) -> bool:
-    """Whether the baseline kept tracing its train step where cached input did not."""
+def incomparable(evidence: Evidence) -> str:
+    """Why cached input and the baseline cannot be compared, in a sentence; empty when they can."""
     baseline, cached = evidence.variant("baseline"), evidence.variant("cached-input")
-    if baseline is None or cached is None or baseline.traces is None or cached.traces is None:
-        return False
-    return baseline.traces >= WARN_TRACES and cached.traces < baseline.traces
+    if baseline is None or cached is None:
+        return ""
+    if (baseline.traces or 0) >= WARN_TRACES and (cached.traces or 0) < (baseline.traces or 0):
+        return (
+            "The train step was traced again and again for new shapes, which one cached batch never is: the"
+            " two cannot be compared before that is mended (5.4)."
+        )
+    usual, repeated = mean_batch(baseline), mean_batch(cached)
+    if usual and repeated and not 1 / MOST_BATCH_RATIO <= repeated / usual <= MOST_BATCH_RATIO:
+        return (
+            f"Cached input repeats a first batch of {repeated:g} samples, but the job's batches hold"
+            f" {usual:.3g} on average: the two cannot be compared."
+        )
+    return ""
+
+
+def mean_batch(result: VariantResult) -> float | None:
+    """Samples per step over all blocks."""
+    steps = sum(block.steps for block in result.blocks)
+    return sum(block.samples for block in result.blocks) / steps if steps else None
 
 
 def input_gain(evidence: Evidence) -> Interval | None:
     """What cached input gives; for checks that weigh a fault of the pipeline by what it costs."""
-    return None if retraced(evidence) else evidence.ratio("cached-input", to="baseline")
+    return None if incomparable(evidence) else evidence.ratio("cached-input", to="baseline")
 
 
 planned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -127,9 +128,12 @@ def why_left_out(callback: Any) -> str:
     for function in map(_unwrapped, functions):
         if isinstance(function, types.FunctionType):
             package = function.__module__ or ""
-            found = set() if package.partition(".")[0] in OWN_PACKAGES else _names(function.__code__)
-            if writing := sorted(found & WRITING_CALLS):
+            if package.partition(".")[0] in OWN_PACKAGES:
+                continue
+            if writing := sorted(_names(function.__code__) & WRITING_CALLS):
                 return f"may write or send something (its code uses {writing[0]})"
+            if reads := _validation_key(function.__code__):
+                return f"reads {reads}, and an audit runs no validation"
     return ""
 
 
@@ -138,6 +142,16 @@ def _unwrapped(member: Any) -> Any:
     for attribute in ("__func__", "fget", "func"):
         member = getattr(member, attribute, None) or member
     return member
+
+
+def _validation_key(code: types.CodeType) -> str:
+    """The first string such as ``val_loss`` in a function; empty when it has none."""
+    for constant in code.co_consts:
+        if isinstance(constant, str) and re.fullmatch(r"val_\w+", constant):
+            return constant
+        if isinstance(constant, types.CodeType) and (found := _validation_key(constant)):
+            return found
+    return ""
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 from .. import __version__
 from ..checking import Check, percent, run_checks
-from ..evidence import TRACE_ALONE, Evidence, block_rates, scaled
+from ..evidence import TRACE_ALONE, Evidence, block_rates, samples_per_s, scaled
 from ..records import (
     SCHEMA_VERSION,
     Block,
@@ -74,7 +74,7 @@ def target_name(evidence: Evidence) -> str:
 
 def summarise(evidence: Evidence, result: VariantResult) -> VariantSummary:
     """One row of the variants table."""
-    rate = median_interval(block_rates(result))
+    rate = samples_per_s(result)
     steps_ms = [ms for block in result.blocks for ms in step_durations_ms(block)]
     steps = sum(block.steps for block in result.blocks)
     samples = sum(block.samples for block in result.blocks)
