@@ -90,8 +90,9 @@ def test_checks_are_listed_by_section() -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == "Performance analysis"
     title = {item.number: item.title for item in load().values()}
-    assert f"  1.8  {title['1.8']}  [baseline, cached-input, price]" in lines
-    assert f"  6.4  {title['6.4']}  [not implemented yet]" in lines
+    needs = "baseline, cached-input, input-only, price"
+    assert f"  1.8  input-bound-training: {title['1.8']}  [{needs}]" in lines
+    assert f"  6.4  gradient-sharing: {title['6.4']}  [not implemented yet]" in lines
     assert lines.index("Instance choice") < lines.index("Can these numbers be trusted?")
     assert [line.split()[0] for line in lines if line.endswith("]")] == list(title)
 
@@ -466,7 +467,7 @@ def test_only_the_variants_asked_for_are_run(planned: list[Plan]) -> None:
 @pytest.mark.parametrize(
     ("check", "variants"),
     [
-        ("1.8", ("baseline", "cached-input")),
+        ("1.8", ("baseline", "cached-input", "input-only")),
         ("input-headroom", ("baseline", "cached-input", "input-only")),
         ("1.9", ("baseline", "profiled")),
         ("5.1", ("baseline", "bfloat16", "float16")),
@@ -574,3 +575,14 @@ def test_wrong_usage_is_told_by_click(arguments: list[str]) -> None:
 def test_not_run_is_never_a_result() -> None:
     """The record that stands in for a missing result has a failure, so that nothing reads as measured."""
     assert not_run("xla", "Not run.").failure is not None
+
+
+def test_a_script_with_a_loop_of_its_own_is_refused_before_it_runs(tmp_path: Path) -> None:
+    """It would train to its end, and save its model beside the user's files."""
+    (tmp_path / "train.py").write_text(
+        "import tensorflow as tf\nwith tf.GradientTape() as tape:\n    1 / 0\n"
+    )
+    result = CliRunner().invoke(cli, ["run", str(tmp_path / "train.py"), "-o", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "trains in a loop of its own (train.py:2) and never calls Model.fit" in result.output
+    assert not (tmp_path / "out").exists()

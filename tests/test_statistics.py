@@ -7,7 +7,13 @@ import random
 import pytest
 
 from tfaudit.records import Interval
-from tfaudit.statistics import median_interval, rate_interval, ratio_interval, verdict
+from tfaudit.statistics import (
+    median_interval,
+    paired_ratio_interval,
+    rate_interval,
+    ratio_interval,
+    verdict,
+)
 
 NOISY = [96.0, 104.0, 99.0, 101.0, 90.0, 110.0, 100.0, 103.0, 97.0, 100.0]
 
@@ -117,3 +123,18 @@ def test_a_rate_is_all_samples_over_all_the_time() -> None:
 def test_a_rate_without_time_is_none() -> None:
     assert rate_interval([], []) is None
     assert rate_interval([1.0], [0.0]) is None
+
+
+def test_a_ratio_within_rounds_fits_the_rates_and_cancels_what_slows_a_round() -> None:
+    """Every other round is five times as slow for both; the ratio is 2 and known exactly."""
+    slow = [1.0, 5.0] * 6
+    ratio = paired_ratio_interval([(200.0, s) for s in slow], [(100.0, s) for s in slow])
+    assert ratio is not None
+    assert (ratio.median, ratio.low, ratio.high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_rounds_that_only_one_side_has_are_left_out() -> None:
+    ratio = paired_ratio_interval([(200.0, 1.0), (1.0, 9.0)], [(100.0, 1.0)])
+    assert ratio is not None and ratio.median == pytest.approx(2.0)
+    assert paired_ratio_interval([], [(100.0, 1.0)]) is None
+    assert paired_ratio_interval([(1.0, 1.0)], [(0.0, 1.0)]) is None

@@ -18,6 +18,7 @@ import click
 
 from . import __version__
 from .errors import MeasurementError, TfauditError, UsageError
+from .variants import VARIANTS
 
 #: Statuses that end a run with exit code 1, by the word given to ``--fail-on``.
 FAIL_ON = {"warn": ("warn", "fail"), "fail": ("fail",), "never": ()}
@@ -42,6 +43,15 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
 class Command(click.Command):
     """A command whose expected errors are one sentence and an exit code."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if self.name != "run":
+                raise
+            hint = f"No such option {error.option_name!r}. Your own program's arguments follow after --."
+            raise click.UsageError(hint, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -81,7 +91,10 @@ def color_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 output_option = click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder.")
 price_option = click.option(
-    "--price", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Price per hour."
+    "--price",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    help="What this machine costs per hour.",
 )
 fail_option = click.option(
     "--fail-on",
@@ -90,7 +103,14 @@ fail_option = click.option(
     show_default=True,
     help="Findings that end in exit code 1.",
 )
-check_option = click.option("-c", "--check", "checks", multiple=True, metavar="ID", help="Only it.")
+check_option = click.option(
+    "-c",
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="ID",
+    help="Judge only these; `tfaudit checks` lists them.",
+)
 
 
 @dataclass(frozen=True)
@@ -117,11 +137,15 @@ class Display:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @output_option
 @click.option("--overwrite", is_flag=True, help="Replace the run that the folder holds.")
-@click.option("--variant", "variants", multiple=True, metavar="ID", help="Run only it.")
+@click.option(
+    "--variant", "variants", multiple=True, metavar="ID", help=f"Run only these: {', '.join(VARIANTS)}."
+)
 @check_option
 @click.option("--steps", type=click.IntRange(min=1), help="Timed steps per variant.")
-@click.option("--time-budget", type=Duration(), help="Time for measuring, all in all.  [60s]")
-@click.option("--timeout", type=Duration(), default=300.0, help="Longest time for a phase.  [300s]")
+@click.option("--time-budget", type=Duration(), help="Time for the timed steps of all variants.  [60s]")
+@click.option(
+    "--timeout", type=Duration(), default=300.0, help="Longest time to load, or to compile.  [300s]"
+)
 @price_option
 @fail_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every variant.")
@@ -163,6 +187,8 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
     from .target import find
 
     found = find(target, arguments)
+    read = source.read(found)
+    refuse_own_loop(found, read)
     checks = checking.choose(options["checks"])
     if options["variants"]:
         wanted = set(options["variants"])
@@ -185,12 +211,26 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
             phase_timeout_s=options["timeout"],
             seed=options["seed"],
         ),
-        source=source.read(found),
+        source=read,
         machine=machine.describe(),
         usd_per_hour=options["price"],
         tfaudit_version=__version__,
         started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
+
+
+def refuse_own_loop(target: Any, source: Any) -> None:
+    """Refuse a script that trains without ``fit``: it would run to its end, and save its model.
+
+    Raises `UsageError` when the project's source calls no ``fit`` anywhere, but has a loop of its own.
+    """
+    calls = {name.rpartition(".")[2]: place for name, place in source.calls.items()}
+    loop = calls.get("GradientTape") or calls.get("train_on_batch")
+    if target.kind in ("script", "module") and loop and "fit" not in calls:
+        raise UsageError(
+            f"{target.name} trains in a loop of its own ({loop}) and never calls Model.fit: name a factory"
+            f" that returns tfaudit.Job(model, dataset, train_step), as {target.name}:factory."
+        )
 
 
 def make_observer(variants: tuple[str, ...], quiet: bool, color: bool | None) -> Any:
@@ -269,7 +309,10 @@ def terminate_like_interrupt() -> None:
 @color_option
 @click.pass_context
 def audit(ctx: click.Context, /, folder: Path, fail_on: str, quiet: bool, **changes: Any) -> None:
-    """Judge a finished run again, without running anything. TensorFlow is not needed."""
+    """Judge a finished run again, without running anything, and rewrite its reports.
+
+    TensorFlow is not needed.
+    """
     changes["usd_per_hour"] = changes.pop("price")
     report = judge(folder.absolute(), Display(quiet, ctx.color), **changes)
     ctx.exit(exit_code(report, fail_on))
@@ -315,12 +358,14 @@ def report(ctx: click.Context, folder: Path, form: str, output: Path | None) -> 
 @color_option
 @click.pass_context
 def trace(ctx: click.Context, /, path: Path, step: int | None, device: int | None, **options: Any) -> None:
-    """Tell where the time went in PATH, a profiler trace: .xplane.pb, .trace.json(.gz), a log folder."""
+    """Tell where the time went in PATH: .xplane.pb, .trace.json(.gz), a log folder or a run's."""
     from functools import cache
 
     from . import trace_command as command
     from .trace import to_perfetto, xprof_verdict
 
+    of_a_run = path / "variants" / "profiled" / "trace"
+    path = of_a_run if of_a_run.is_dir() else path
     wanted = command.Wanted(step, device)
     whole, part = command.read(path, wanted)
     ask = cache(lambda: xprof_verdict(path, command.XPROF_TIMEOUT_S) if options["xprof"] else None)
@@ -349,7 +394,7 @@ def checks() -> None:
             section = item.section
             click.echo(click.style(f"\n{section}" if item.number != "1.1" else section, bold=True))
         how = ", ".join(dict.fromkeys((*item.needs, *item.uses))) if item.is_built else "not implemented yet"
-        click.echo(f"{item.number:>5}  {item.title}  {click.style(f'[{how}]', dim=True)}")
+        click.echo(f"{item.number:>5}  {item.id}: {item.title}  {click.style(f'[{how}]', dim=True)}")
 
 
 def main() -> None:

@@ -115,7 +115,7 @@ class Evidence(Record, frozen=True):
         both = (self.variant(identifier), self.variant(to))
         if any(result is None or result.alone for result in both):
             return ratio_interval(self.rates(identifier), self.rates(to))
-        return paired_ratio_interval(self.rates(identifier), self.rates(to))
+        return paired_ratio_interval(*(timed_blocks(result) for result in both if result))
 
     @property
     def accelerators(self) -> tuple[str, ...]:
@@ -158,8 +158,13 @@ NO_PRICE = "No price is known: give what the machine costs per hour with --price
 
 def samples_per_s(result: VariantResult) -> Interval | None:
     """All samples of a result's blocks over all their time, with its interval; None without blocks."""
-    timed = [block for block in result.blocks if block.duration_ns]
-    return rate_interval([block.samples for block in timed], [block.duration_ns / 1e9 for block in timed])
+    blocks = timed_blocks(result)
+    return rate_interval([samples for samples, _ in blocks], [duration_s for _, duration_s in blocks])
+
+
+def timed_blocks(result: VariantResult) -> list[tuple[int, float]]:
+    """Samples and seconds of each block."""
+    return [(block.samples, block.duration_ns / 1e9) for block in result.blocks if block.duration_ns]
 
 
 def block_rates(result: VariantResult) -> list[float]:

@@ -59,7 +59,8 @@ def while_loading(error: BaseException, name: str) -> Failed:
     if isinstance(error, ModuleNotFoundError):
         return Failed(
             kind="import",
-            message=f"{name} imports {error.name}, which is not installed where tfaudit runs.",
+            message=f"{name} imports {error.name}, which is not installed where tfaudit runs"
+            f"{_own_package(str(error.name))}.",
             detail=detail,
         )
     kind = "import" if isinstance(error, (ImportError, SyntaxError)) else "raised"
@@ -81,6 +82,14 @@ def while_running(error: BaseException) -> Failed:
     if "tf2xla conversion failed" in str(error) or " on XLA_" in str(error):
         kind, subject = "unsupported", "XLA refuses this model:"
     return Failed(kind=kind, message=f"{subject} {describe(error)}{advice}", detail=user_traceback(error))
+
+
+def _own_package(module: str) -> str:
+    """A hint for a package of the user's that ``python file.py`` does not find either."""
+    top = module.partition(".")[0]
+    if not (Path.cwd() / top).is_dir():
+        return ""
+    return f"; it is a folder here, so name the target as a module of it: {top}.…"
 
 
 #: An error's own words are cut to this many characters in a sentence; the detail has them all.

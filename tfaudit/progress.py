@@ -115,5 +115,5 @@ def ending(result: VariantResult) -> str:
     rate = samples_per_s(result)
     if rate is None:
         return click.style("done", fg="green")
-    margin = max(rate.high - rate.median, rate.median - rate.low) / rate.median
+    margin = (rate.high - rate.low) / 2 / rate.median
     return f"{number(rate.median)} samples/s ±{margin:.0%}"

@@ -43,14 +43,27 @@ def rate_interval(amounts: Sequence[float], durations_s: Sequence[float]) -> Int
     return _interval(float(np.median(amount / time_s)), amount / time_s)
 
 
-def paired_ratio_interval(values: Sequence[float], reference: Sequence[float]) -> Interval | None:
-    """The median ratio within rounds, ``values[i]`` and ``reference[i]`` being of the same round.
+#: Blocks of one variant: amounts, and the seconds that they took.
+Blocks = Sequence[tuple[float, float]]
 
-    What slows a whole round slows both and cancels. Rounds that only one side has are left out; None
-    when none is left.
+
+def paired_ratio_interval(blocks: Blocks, reference: Blocks) -> Interval | None:
+    """The ratio of two rates over the rounds that both sides have, whole rounds being resampled.
+
+    ``blocks[i]`` and ``reference[i]`` are of the same round, so what slows a whole round slows both and
+    cancels. The rates are those of `rate_interval`, so that a ratio fits the rates it stands beside.
+    None when no round is left, or the reference did nothing.
     """
-    pairs = zip(values, reference, strict=False)
-    return median_interval([value / other for value, other in pairs if other > 0])
+    rounds = min(len(blocks), len(reference))
+    if not rounds or not sum(amount for amount, _ in reference[:rounds]):
+        return None
+    import numpy as np
+
+    drawn = np.random.default_rng(SEED).integers(rounds, size=(RESAMPLES, rounds))
+    amount, time_s = np.array(blocks[:rounds], dtype=float).T[:, drawn].sum(axis=2)
+    other_amount, other_time_s = np.array(reference[:rounds], dtype=float).T[:, drawn].sum(axis=2)
+    ratios = (amount / time_s) / (other_amount / other_time_s)
+    return _interval(float(np.median(ratios)), ratios)
 
 
 def ratio_interval(values: Sequence[float], reference: Sequence[float]) -> Interval | None:

@@ -85,7 +85,7 @@ def test_the_stages_are_named_with_the_lines_that_mend_them() -> None:
         "Found: map(decode) runs serially; no prefetch ends the pipeline (its last stage is batch)."
     )
     assert result.fix == (
-        "# data.py:12\n.map(decode, num_parallel_calls=tf.data.AUTOTUNE)\n"
+        "# where decode, from data.py:12, is used:\n.map(decode, num_parallel_calls=tf.data.AUTOTUNE)\n"
         "dataset = dataset.prefetch(tf.data.AUTOTUNE)  # last"
     )
     assert result.gain is not None and result.gain.median == pytest.approx(1.4)

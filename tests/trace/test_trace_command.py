@@ -49,7 +49,7 @@ def test_the_figures_of_devices_and_steps_are_printed(path: Path) -> None:
     assert result.exit_code == 0
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     for line in (
-        "The largest part of the step's time, 40 %, goes to waiting for input: HIGHLY input-bound.",
+        "Of a step's time, 40 % goes to waiting for input (HIGHLY input-bound).",
         "busy 20.0 ms of 35.0 ms, kernels 12.0 ms, 8 events",
         "15.0 ms waiting for input (3 gaps)",
         "top ops 60.0 % 12.0 ms 4× gemm",

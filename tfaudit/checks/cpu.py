@@ -64,6 +64,9 @@ def pipeline_faults(program: Program) -> tuple[list[str], list[str]]:
         if stage.inside or stage.op not in PARALLELISABLE or stage.num_parallel_calls is not None:
             continue
         faults.append(f"{described(stage)} runs serially")
+        if stage.python:
+            advice.append(f"# {described(stage)} runs Python, which parallel calls hardly speed up: see 5.5")
+            continue
         function = stage.function if stage.function not in (None, "<lambda>") else "…"
         advice.append(f"{_place(stage)}.{stage.op}({function}, num_parallel_calls=tf.data.AUTOTUNE)")
     ending = [stage for stage in program.pipeline if stage.op != "with_options" and not stage.inside]
@@ -82,7 +85,7 @@ def _place(stage: Stage) -> str:
     if not stage.location:
         return ""
     path, _, line = stage.location.rpartition(":")
-    return f"# {Path(path).name}:{line}\n"
+    return f"# where {stage.function or stage.op}, from {Path(path).name}:{line}, is used:\n"
 
 
 planned(

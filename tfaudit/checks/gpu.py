@@ -279,7 +279,10 @@ def accelerator_friendly_model(evidence: Evidence) -> Outcome:
         return unknown("How often the train step was traced is not known.", **facts)
     if traces >= WARN_TRACES:
         summary = f"The train step was traced {traces} times."
-        fix = "Pad or bucket the batches to a few shapes, or give tf.function an input_signature."
+        fix = (
+            "Pad or bucket the batches to a few shapes, batch with drop_remainder=True, or give"
+            " tf.function an input_signature."
+        )
         return (failed if traces >= FAIL_TRACES else warned)(summary, fix=fix, **facts)
     if dynamic:
         return warned(f"Output shapes depend on values: {', '.join(dynamic)}.", **facts)
@@ -292,7 +295,7 @@ def accelerator_friendly_model(evidence: Evidence) -> Outcome:
             fix="dataset.batch(…, drop_remainder=True)",
             **facts,
         )
-    return passed("Shapes are fixed and the train step was traced once or twice.", **facts)
+    return passed(f"Shapes are fixed and the train step was traced {traces} times.", **facts)
 
 
 def varying_dimensions(program: Program) -> list[str]:

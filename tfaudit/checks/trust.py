@@ -150,7 +150,7 @@ def tracing_settled(evidence: Evidence) -> Outcome:
     most = max(traces.values())
     if most >= WARN_TRACES:
         return warned(f"{most} traces in one variant: some may be among the timed steps.", traces=traces)
-    return passed(f"At most {most} in any variant, before the clock started.", traces=traces)
+    return passed(f"The train step was traced at most {most} times in any variant.", traces=traces)
 
 
 @check(number="8.7", needs=("program",))

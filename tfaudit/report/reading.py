@@ -187,4 +187,4 @@ def _ceiling(report: Report, rate: Interval | None, ceiling: VariantSummary | No
 def _batch(summary: VariantSummary) -> str:
     if summary.batch_size is None:
         return f"median of {summary.steps:,} steps"
-    return f"{numbers.count(summary.batch_size)} samples, median of {summary.steps:,} steps"
+    return f"{numbers.count(summary.batch_size)} samples on average, median of {summary.steps:,} steps"

@@ -176,6 +176,10 @@ class Terminal:
             yield f"{'' if place else 'Checks:':<{_INDENT}}{' '.join(parts)}"
         if pending := reading.pending(report):
             yield f"{pending} of the unknown checks are not implemented yet."
+        left_out = [item for item in report.program.callbacks if not item.kept] if report.program else []
+        if left_out:
+            names = "; ".join(f"{item.name} ({item.reason})" for item in left_out)
+            yield from self.wrapped(f"Callbacks left out of every variant: {names}.")
 
 
 def advice(check: CheckResult) -> list[str]:

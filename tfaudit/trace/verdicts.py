@@ -136,7 +136,9 @@ def headline(summary: TraceSummary) -> str:
     if total:
         part = max(Part, key=total.share)
         share = f"{100 * total.share(part):.0f} %"
-        return f"The largest part of the step's time, {share}, goes to {part.value}: {classify(total)}."
+        most = f"Of a step's time, {share} goes to {part.value}"
+        waiting = f"{100 * total.share(Part.INPUT):.0f} % to waiting for input"
+        return f"{most}{'' if part is Part.INPUT else f' and {waiting}'} ({classify(total)})."
     if device and device.idle_fraction is not None:
         return f"{device.plane} is idle {100 * device.idle_fraction:.0f} % of its time{main_cause(device)}."
     return "Neither a device nor a step is in this trace: only the host's ops are told."
