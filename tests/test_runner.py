@@ -468,8 +468,8 @@ def test_steps_are_had_in_five_to_twenty_rounds(steps: int, per_block: int) -> N
 
 def test_a_budget_is_shared_between_the_variants_that_take_turns() -> None:
     asked = plan("baseline", "xla", time_budget_s=60.0)
-    assert next_block(asked, 2) == Go(min_steps=1, min_duration_s=1.5)
-    assert next_block(asked, 1) == Go(min_steps=1, min_duration_s=3.0)
+    assert next_block(asked, 2) == Go(min_steps=1, min_duration_s=1.5, max_duration_s=15.0)
+    assert next_block(asked, 1) == Go(min_steps=1, min_duration_s=3.0, max_duration_s=15.0)
 
 
 def test_the_time_of_all_variants_ends_the_rounds() -> None:
@@ -495,7 +495,7 @@ def test_a_few_blocks_are_not_had_at_any_price() -> None:
 
 def test_with_both_limits_the_first_reached_ends_it() -> None:
     asked = plan("baseline", steps=40, time_budget_s=10.0)
-    assert next_block(asked, 1) == Go(min_steps=4, min_duration_s=0.0)
+    assert next_block(asked, 1) == Go(min_steps=4, min_duration_s=0.0, max_duration_s=2.5)
     assert progress(asked, [blocks(4, seconds=1.0)]) == 1.0
     assert progress(asked, [blocks(1, seconds=10.0)]) == 1.0
     assert progress(asked, [blocks(1, seconds=5.0)]) == 0.5

@@ -163,3 +163,25 @@ def test_one_variant_that_fails_leaves_the_others(program: Callable, measured: C
     results = measured(str(path), "float16", "bfloat16")
     assert results["float16"].failure.signal == "SIGABRT"
     assert [results[name].status for name in ("baseline", "bfloat16")] == ["measured", "measured"]
+
+
+def test_a_program_that_writes_into_the_runners_socket_is_timed_out(
+    program: Callable, measured: Callable
+) -> None:
+    """Its text is no message; the runner waits for the rest of it no longer than for anything else."""
+    path = program("""
+        import os, time
+        for descriptor in range(3, 100):
+            try:
+                os.write(descriptor, b"0000 hello")
+            except OSError:
+                pass
+        time.sleep(60)
+    """)
+    failure = measured(str(path), phase_timeout_s=3.0)["baseline"].failure
+    assert failure.kind in ("timed-out", "no-result")
+
+
+def test_an_error_whose_words_are_no_unicode_is_told(program: Callable, measured: Callable) -> None:
+    failure = measured(str(program("raise ValueError('lone \\ud800 surrogate')")))["baseline"].failure
+    assert failure.message.endswith("train.py raised ValueError: lone ? surrogate.")

@@ -45,9 +45,9 @@ def redirect(folder: Path) -> None:
     faulthandler.register(STACK_SIGNAL, file=2)
 
 
-def die_with_parent() -> None:
-    """Be killed when the parent process ends, however it ends; Linux only."""
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Be sent that signal when the parent process ends, however it ends; Linux only."""
+    prctl(PR_SET_PDEATHSIG, number)
 
 
 def prctl(option: int, value: int) -> None:

@@ -59,6 +59,11 @@ class Command(click.Command):
         except TfauditError as error:
             complain(str(error))
             ctx.exit(error.exit_code)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            complain(f"{error.filename or 'A file'} cannot be used: {error.strerror}.")
+            ctx.exit(USAGE)
 
 
 def complain(sentence: str) -> None:
@@ -172,8 +177,9 @@ def run(ctx: click.Context, /, target: str, arguments: tuple[str, ...], **option
     try:
         runner.run(plan, folder / "variants", observer, start)
     except KeyboardInterrupt:
-        pass  # a second Ctrl-C, while children were being ended: report what is on disk
+        pass  # from elsewhere than our own handler: report what is on disk
     finally:
+        ignore_interrupts()
         start.close()
     report = judge(folder, Display(options["quiet"], ctx.color))
     ctx.exit(exit_code(report, options["fail_on"]))
@@ -186,6 +192,7 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
     from .records import Plan, Settings
     from .target import find
 
+    refuse_surrogates(target, *arguments, str(options["output"] or ""))
     found = find(target, arguments)
     read = source.read(found)
     refuse_own_loop(found, read)
@@ -217,6 +224,13 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
         tfaudit_version=__version__,
         started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
+
+
+def refuse_surrogates(*words: str) -> None:
+    """Refuse names that are no UTF-8. Raises `UsageError`."""
+    for word in words:
+        if word.encode(errors="replace").decode() != word:
+            raise UsageError(f"{printable(word)!r} is not valid UTF-8, and cannot be recorded.")
 
 
 def refuse_own_loop(target: Any, source: Any) -> None:
@@ -292,12 +306,23 @@ def exit_code(report: Any, fail_on: str) -> int:
 
 
 def terminate_like_interrupt() -> None:
-    """SIGTERM ends a run as Ctrl-C does: children are killed, what was measured is reported."""
+    """Ctrl-C or SIGTERM ends a run once: children are killed, what was measured is reported.
+
+    Further signals are ignored, lest an impatient second one cost the report.
+    """
 
     def interrupt(number: int, frame: Any) -> NoReturn:
+        ignore_interrupts()
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, interrupt)
+
+
+def ignore_interrupts() -> None:
+    """What is left to do is short, and makes the report."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @cli.command(cls=Command)

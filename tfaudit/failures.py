@@ -107,6 +107,7 @@ def describe(error: BaseException) -> str:
     if len(words) > LONGEST_MESSAGE:
         words = words[: LONGEST_MESSAGE - 1] + "…"
     text = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    text = text.encode(errors="replace").decode()  # a lone surrogate would not reach the runner
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
@@ -122,7 +123,8 @@ def user_traceback(error: BaseException) -> str:
     said = "".join(traceback.format_exception_only(type(error), error)).splitlines(keepends=True)
     # TensorFlow's own messages repeat the whole stack in which an op was made.
     said = [line for line in said if not (made := _FRAME.match(line)) or is_users(made[1])]
-    return "".join(["Traceback (your frames only):\n", *traceback.format_list(shown), *said])
+    text = "".join(["Traceback (your frames only):\n", *traceback.format_list(shown), *said])
+    return text.encode(errors="replace").decode()
 
 
 _FRAME = re.compile(r'\s*File "([^"]+)", line \d+')

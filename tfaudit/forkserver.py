@@ -19,6 +19,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+import psutil
+
 from .child import PR_SET_CHILD_SUBREAPER, die_with_parent, prctl, run_child
 
 #: Imported before the first fork; tf_keras only where it is installed.
@@ -29,7 +31,8 @@ _POLL_S = 0.02
 
 def main() -> NoReturn:
     control = socket.socket(fileno=int(sys.argv[1]))
-    die_with_parent()
+    signal.signal(signal.SIGTERM, end_all)
+    die_with_parent(signal.SIGTERM)
     prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a child leaves behind becomes ours to end
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload()
@@ -45,6 +48,14 @@ def preload() -> None:
     importlib.import_module("tfaudit.worker")
 
 
+def end_all(*_: object) -> NoReturn:
+    """Kill everything that descends from this process, frozen or in a session of its own, and end."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    os._exit(0)
+
+
 def serve(control: socket.socket) -> NoReturn:
     """Fork for each request until the runner is gone."""
     while True:
@@ -52,9 +63,10 @@ def serve(control: socket.socket) -> NoReturn:
         if readable:
             message, descriptors, _, _ = socket.recv_fds(control, 4096, 1)
             if not message:
-                os._exit(0)
+                end_all()
             child = os.fork()
             if child == 0:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 control.close()
                 run_child(Path(os.fsdecode(message)), descriptors[0])
             os.close(descriptors[0])

@@ -155,9 +155,12 @@ class ForkServer:
         return self._exited.get(pid)
 
     def end_orphans(self) -> None:
-        for process in self._below():
-            with contextlib.suppress(psutil.Error, ProcessLookupError):  # it may end meanwhile
-                if process.pid not in self._alive and os.getsid(process.pid) not in self._alive:
+        # What a finished child left behind has become the server's own; what a living one started is not.
+        for orphan in self._below(recursive=False):
+            if orphan.pid in self._alive:
+                continue
+            with contextlib.suppress(psutil.Error):  # it may end meanwhile
+                for process in [*orphan.children(recursive=True), orphan]:
                     process.kill()
 
     def close(self) -> None:
@@ -168,10 +171,10 @@ class ForkServer:
         self._process.wait()
         self._control.close()
 
-    def _below(self) -> list[psutil.Process]:
-        """All processes that descend from the server, orphans included."""
+    def _below(self, recursive: bool = True) -> list[psutil.Process]:
+        """Processes that the server started or adopted, and with ``recursive`` all below them."""
         try:
-            found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+            found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=recursive)
         except psutil.Error:
             return []
         return found

@@ -9,6 +9,7 @@ import click
 
 from .evidence import samples_per_s
 from .records import VariantResult
+from .report import plain
 from .report.numbers import number
 
 _PHASES = {
@@ -109,7 +110,7 @@ def ending(result: VariantResult) -> str:
     """A finished variant in a few words."""
     if result.failure is not None:
         style = {"not-run": "bright_black", "not-applied": "yellow", "unsupported": "yellow"}
-        message = " ".join(click.unstyle(result.failure.message).split())
+        message = plain.one_line(result.failure.message, 400)
         word = "not run" if result.status == "not-run" else result.failure.kind
         return click.style(word, fg=style.get(result.failure.kind, "red")) + f"  {message}"
     rate = samples_per_s(result)

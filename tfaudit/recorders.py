@@ -71,7 +71,7 @@ class Timing:
         self._clock = clock
         self._first_ns: int | None = None
         self._warm = False
-        self._min_steps, self._min_ns = 0, 0
+        self._min_steps, self._min_ns, self._max_ns = 0, 0, 0
         self._clear()
         self._last = clock()
 
@@ -108,7 +108,8 @@ class Timing:
         self._samples.append(samples)
         self._loss = loss
         if self._warm:
-            if self._steps >= self._min_steps and self._elapsed_ns >= self._min_ns:
+            enough = self._steps >= self._min_steps and self._elapsed_ns >= self._min_ns
+            if enough or self._elapsed_ns >= self._max_ns:
                 self._close_block()
                 self._await_orders()
         elif self._is_warm():
@@ -150,6 +151,7 @@ class Timing:
             raise Enough
         self._clear()
         self._min_steps, self._min_ns = order.min_steps, int(order.min_duration_s * _NS)
+        self._max_ns = int(order.max_duration_s * _NS)
         self._last = self._clock()
 
     def end_of_data(self) -> None:

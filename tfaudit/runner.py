@@ -157,6 +157,7 @@ def next_block(plan: Plan, variants: int) -> Go:
     return Go(
         min_steps=max(math.ceil((steps or 1) / ROUNDS), min(SHORTEST_BLOCK_STEPS, longest)),
         min_duration_s=budget_s / ROUNDS / max(1, variants) if budget_s and not steps else 0.0,
+        max_duration_s=min(plan.settings.phase_timeout_s / 4, (budget_s or 240.0) / 4),
     )
 
 

@@ -8,6 +8,7 @@ nothing measured is lost. The runner answers each `Ready` with `Go` (measure one
 from __future__ import annotations
 
 import socket
+import struct
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -72,10 +73,11 @@ class Done(Record, frozen=True, tag="done"):
 
 
 class Go(Record, frozen=True, tag="go"):
-    """Measure a block of at least that many steps and seconds."""
+    """Measure a block of at least that many steps and seconds, but end it after the longest."""
 
     min_steps: int = 1
     min_duration_s: float = 0.0
+    max_duration_s: float = 60.0
 
 
 class Finish(Record, frozen=True, tag="finish"):
@@ -118,4 +120,10 @@ def child_end(file_descriptor: int) -> Channel:
 
 def pair() -> tuple[socket.socket, socket.socket]:
     """Two connected sockets: the runner's and the child's."""
-    return socket.socketpair()
+    mine, theirs = socket.socketpair()
+    # A child that writes something else into the socket must not make the runner wait for the rest of it.
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", LONGEST_MESSAGE_S, 0))
+    return mine, theirs
+
+
+LONGEST_MESSAGE_S = 5
