@@ -20,8 +20,8 @@ from tfaudit.records import VariantResult, read
 #: Two jobs, bound by the model and by the input: pipeline, units per layer, and the timed steps, which take
 #: some seconds, so that what ``fit`` needs to begin does not count.
 JOBS = {
-    "compute-bound": ("data.batch(64).cache().prefetch(2).repeat()", 512, 2000),
-    "input-bound": ("data.map(lambda a, b: (tf.sort(tf.tile(a, [800]))[:64], b)).batch(64).repeat()", 64, 50),
+    "compute-bound": ("data.batch(64).cache().prefetch(2).repeat()", 512, 3000),
+    "input-bound": ("data.map(lambda a, b: (tf.sort(tf.tile(a, [800]))[:64], b)).batch(64).repeat()", 64, 150),
 }
 
 JOB = """
