@@ -21,7 +21,11 @@ from tfaudit.records import VariantResult, read
 #: some seconds, so that what ``fit`` needs to begin does not count.
 JOBS = {
     "compute-bound": ("data.batch(64).cache().prefetch(2).repeat()", 512, 3000),
-    "input-bound": ("data.map(lambda a, b: (tf.sort(tf.tile(a, [800]))[:64], b)).batch(64).repeat()", 64, 150),
+    "input-bound": (
+        "data.map(lambda a, b: (tf.sort(tf.tile(a, [800]))[:64], b)).batch(64).repeat()",
+        64,
+        150,
+    ),
 }
 
 JOB = """
