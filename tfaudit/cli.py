@@ -118,6 +118,11 @@ check_option = click.option(
 )
 
 
+def terminal(color: bool | None) -> tuple[bool, int]:
+    """Whether to colour what goes to stdout, unless that was said, and how many columns to fill."""
+    return sys.stdout.isatty() if color is None else color, min(shutil.get_terminal_size().columns, 100)
+
+
 @dataclass(frozen=True)
 class Display:
     """How results are shown."""
@@ -131,8 +136,7 @@ class Display:
             return
         from .report import text
 
-        color = sys.stdout.isatty() if self.color is None else self.color
-        width = min(shutil.get_terminal_size().columns, 100)
+        color, width = terminal(self.color)
         click.echo(text.render(report, color=color, width=width), color=color)
         click.echo(f"Report: {folder / 'report.html'}")
 
@@ -358,8 +362,7 @@ def report(ctx: click.Context, folder: Path, form: str, output: Path | None) -> 
         raise UsageError(f"There is no format {form!r}: choose from {', '.join(FORMATS)}.")
     document = folders.report(folder)
     if form == "text" and output is None:
-        color = sys.stdout.isatty() if ctx.color is None else ctx.color
-        width = min(shutil.get_terminal_size().columns, 100)
+        color, width = terminal(ctx.color)
         click.echo(text.render(document, color=color, width=width), color=color, nl=False)
         return
     rendered = FORMATS[form](document)
@@ -397,8 +400,7 @@ def trace(ctx: click.Context, /, path: Path, step: int | None, device: int | Non
     if options["as_json"]:
         click.echo(command.as_json(part), nl=False)
     else:
-        color = sys.stdout.isatty() if ctx.color is None else ctx.color
-        width = min(shutil.get_terminal_size().columns, 100)
+        color, width = terminal(ctx.color)
         for text in command.as_text(path, whole, part, ask, color=color, width=width):
             click.echo(text, color=color)
     if options["perfetto"]:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from ..checking import Outcome, check, failed, passed, planned, unknown, warned
 from ..evidence import Evidence
+from .performance import ENOUGH_HEADROOM
 
-#: Input alone should outrun the model on cached input by a quarter: the two compete for the same cores.
-PASS_HEADROOM, WARN_HEADROOM = 1.25, 1.0
+#: Input slower than the model on cached input starves it however well the two overlap.
+WARN_HEADROOM = 1.0
 
 
 @check(
     number="3.3",
     needs=("input-only", "cached-input"),
     uses=("price",),
-    threshold=f"input alone ÷ cached input: ≥ {PASS_HEADROOM:g}× passes, ≥ {WARN_HEADROOM:g}× warns",
+    threshold=f"input alone ÷ cached input: ≥ {ENOUGH_HEADROOM:g}× passes, ≥ {WARN_HEADROOM:g}× warns",
 )
 def input_headroom(evidence: Evidence) -> Outcome:
     """Speed of input alone
@@ -43,7 +44,7 @@ def input_headroom(evidence: Evidence) -> Outcome:
     summary = f"The pipeline alone delivers {headroom.median:.2f}× what the model can take."
     if headroom.high < WARN_HEADROOM:
         return failed(summary, **facts)
-    if headroom.low < PASS_HEADROOM:
+    if headroom.low < ENOUGH_HEADROOM:
         return warned(summary, **facts)
     return passed(summary, **facts)
 
