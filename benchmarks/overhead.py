@@ -72,25 +72,33 @@ def audited(folder: Path, text: str, steps: int) -> float:
     return sum(block.samples for block in blocks) / sum(block.duration_ns for block in blocks) * 1e9
 
 
+def ratios(folder: Path, job: str, pairs: int) -> list[float]:
+    """tfaudit's baseline over plain ``fit``, in samples per second, for so many pairs of runs."""
+    data, units, steps = JOBS[job]
+    fill = {"data": data, "units": units, "steps": steps, "warm_up": max(20, steps // 10)}
+    found = []
+    for number in range(pairs):
+        rates = {}
+        for way in ("plain", "tfaudit")[:: 1 if number % 2 else -1]:
+            rates[way] = (
+                plain(folder, PLAIN.format(**fill))
+                if way == "plain"
+                else audited(folder, AUDITED.format(**fill), steps)
+            )
+        found.append(rates["tfaudit"] / rates["plain"])
+        print(f"  plain {rates['plain']:,.0f}, tfaudit {rates['tfaudit']:,.0f} samples/s", flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=5)
-    arguments = parser.parse_args()
+    pairs = parser.parse_args().pairs
     with tempfile.TemporaryDirectory() as name:
-        for job, (data, units, steps) in JOBS.items():
-            fill = {"data": data, "units": units, "steps": steps, "warm_up": max(20, steps // 10)}
-            ratios = []
-            for number in range(arguments.pairs):
-                rates = {}
-                for way in ("plain", "tfaudit")[:: 1 if number % 2 else -1]:
-                    rates[way] = (
-                        plain(Path(name), PLAIN.format(**fill))
-                        if way == "plain"
-                        else audited(Path(name), AUDITED.format(**fill), steps)
-                    )
-                ratios.append(rates["tfaudit"] / rates["plain"])
-                print(f"{job}: plain {rates['plain']:,.0f}, tfaudit {rates['tfaudit']:,.0f} samples/s")
-            print(f"{job}: tfaudit ÷ plain = {statistics.median(ratios):.3f} (median of {len(ratios)} pairs)")
+        for job in JOBS:
+            print(job)
+            found = ratios(Path(name), job, pairs)
+            print(f"{job}: tfaudit ÷ plain = {statistics.median(found):.3f} (median of {len(found)} pairs)")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ need to start a step at all, whatever the device, and an accelerator would stand
 Fix: a batch size of 64 to 512 (with the learning rate raised to match), and, where steps stay this
 short, `compile(steps_per_execution=…)`.
 
-No check names this defect yet (1.5 will); what fires is what fires on any script without its own
-care for throughput, early stopping and record keeping.
+On a CPU no check names this defect (on an accelerator 1.5 does); what fires is what fires on any
+script without its own care for throughput, early stopping and record keeping.
 
     tfaudit run sample_models/tiny_batches.py
 

@@ -13,6 +13,7 @@ from tfaudit import launch, machine, runner, variants
 from tfaudit.program import source
 from tfaudit.progress import Silent
 from tfaudit.records import Plan, Settings, VariantResult
+from tfaudit.sampling import Sampler
 from tfaudit.target import find
 
 
@@ -53,7 +54,8 @@ def measured(
         place = Path(target.rpartition(":")[0] or target)
         monkeypatch.chdir(place.parent if place.parent.is_dir() else tmp_path)
         found = find(target, arguments)
-        settings = {"steps": 4, "time_budget_s": None, "phase_timeout_s": 60.0, "warm_up_s": 0.0, **settings}
+        quick = {"launches": 1, "warm_up_s": 0.0, "shortest_block_s": 0.0}
+        settings = {"steps": 4, "time_budget_s": None, "phase_timeout_s": 60.0, **quick, **settings}
         plan = Plan(
             target=found,
             working_directory=str(Path.cwd()),
@@ -63,7 +65,7 @@ def measured(
             source=source.read(found),
             machine=machine.describe(),
         )
-        results = runner.run(plan, tmp_path / "run", Silent(), fork_server)
+        results = runner.run(plan, tmp_path / "run", Silent(), fork_server, Sampler())
         return {result.id: result for result in results}
 
     return run

@@ -90,7 +90,7 @@ def test_checks_are_listed_by_section() -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == "Performance analysis"
     title = {item.number: item.title for item in load().values()}
-    needs = "baseline, cached-input, input-only, price"
+    needs = "baseline, cached-input, constant-batch, source-cached, input-only, price"
     assert f"  1.8  input-bound-training: {title['1.8']}  [{needs}]" in lines
     assert f"  6.4  gradient-sharing: {title['6.4']}  [not implemented yet]" in lines
     assert lines.index("Instance choice") < lines.index("Can these numbers be trusted?")
@@ -384,7 +384,7 @@ def planned(
     class NoLauncher:
         def close(self) -> None: ...
 
-    def measure(plan: Plan, folder: Path, observer: Any, start: Any) -> tuple[VariantResult, ...]:
+    def measure(plan: Plan, folder: Path, observer: Any, *rest: Any) -> tuple[VariantResult, ...]:
         plans.append(plan)
         results = tuple(
             measured(name, [100.0] * 8 if VARIANTS[name].purpose == "time" else []) for name in plan.variants
@@ -436,11 +436,11 @@ def test_without_output_nothing_is_written_beside_the_users_files(planned: list[
 @pytest.mark.parametrize(
     ("arguments", "steps", "budget_s", "timeout_s"),
     [
-        ([], None, 60.0, 300.0),
+        ([], None, 24.0, 300.0),
         (["--time-budget", "2m"], None, 120.0, 300.0),
         (["--steps", "20"], 20, None, 300.0),
         (["--steps", "20", "--time-budget", "10s"], 20, 10.0, 300.0),
-        (["--timeout", "1h"], None, 60.0, 3600.0),
+        (["--timeout", "1h"], None, 24.0, 3600.0),
     ],
 )
 def test_the_limits_of_a_run(
@@ -467,11 +467,11 @@ def test_only_the_variants_asked_for_are_run(planned: list[Plan]) -> None:
 @pytest.mark.parametrize(
     ("check", "variants"),
     [
-        ("1.8", ("baseline", "cached-input", "input-only")),
+        ("1.8", ("baseline", "cached-input", "constant-batch", "source-cached", "input-only")),
         ("input-headroom", ("baseline", "cached-input", "input-only")),
         ("1.9", ("baseline", "profiled")),
-        ("5.1", ("baseline", "bfloat16", "float16")),
-        ("5.2", ("baseline", "xla", "no-xla")),
+        ("5.1", ("baseline", "cached-input", "bfloat16", "float16")),
+        ("5.2", ("baseline", "cached-input", "xla", "no-xla")),
         ("7.1", ("baseline",)),
     ],
 )
@@ -484,7 +484,7 @@ def test_only_what_a_check_needs_is_run(check: str, variants: tuple[str, ...], p
 def test_an_interrupted_run_is_reported(planned: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured before a second Ctrl-C is on disk; what was not says so."""
 
-    def stop(plan: Plan, folder: Path, observer: Any, start: Any) -> None:
+    def stop(plan: Plan, folder: Path, *rest: Any) -> None:
         (folder / "baseline").mkdir()
         write(folder / "baseline" / "result.json", measured("baseline", [100.0] * 8))
         raise KeyboardInterrupt

@@ -128,7 +128,7 @@ def test_a_job_that_is_not_known_for_no_reason_is_still_a_clean_sentence() -> No
 
 def test_rates_are_samples_per_second_of_each_block() -> None:
     blocks = (block(100.0), block(200.0, duration_ns=5_000_000_000), block(100.0, duration_ns=0))
-    assert block_rates(measured("baseline", blocks=blocks)) == [100.0, 200.0]
+    assert block_rates(blocks) == [100.0, 200.0]
 
 
 def test_a_variant_that_is_no_part_of_the_evidence_has_no_figures() -> None:

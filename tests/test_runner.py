@@ -7,17 +7,18 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from checks.builders import block, plan
+from checks.builders import block, in_rounds, plan
 
 from tfaudit import runner
-from tfaudit.attempt import TAIL_BYTES, how_it_ended, tail
+from tfaudit.attempt import TAIL_BYTES, Attempt, how_it_ended, tail
 from tfaudit.errors import MeasurementError
 from tfaudit.progress import Silent
-from tfaudit.records import Block, Resolved, VariantRequest, VariantResult, WarmUp, read
-from tfaudit.runner import next_block, progress
+from tfaudit.records import Block, Resolved, Settings, VariantRequest, VariantResult, WarmUp, read
+from tfaudit.runner import is_narrow, next_block, progress
 from tfaudit.session import (
     Channel,
     Done,
@@ -63,6 +64,9 @@ class FakeChild:
     def signal(self, number: int) -> None:
         self.signals.append(signal.Signals(number).name)
 
+    def memory_bytes(self) -> int:
+        return 0
+
     def show_stack(self, wait_s: float = 0.0) -> None:
         self.stack_shown = True
 
@@ -90,6 +94,14 @@ class FakeLauncher:
     def end_orphans(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+class NoSampler:
+    """Sees nothing."""
+
+    def begin(self, pid: int) -> None: ...
+
+    def end(self) -> None: ...
 
 
 def enter(channel: Channel, *phases: str) -> None:
@@ -121,6 +133,12 @@ def whole(channel: Channel) -> None:
     channel.send(Done())
 
 
+def untimed(channel: Channel) -> None:
+    """A child that logs or traces, and ends by itself."""
+    enter(channel, "load", "build", "finish")
+    channel.send(Done())
+
+
 def killed_after_two_blocks(channel: Channel) -> None:
     get_warm(channel)
     measure(channel, at_most=2)
@@ -135,9 +153,10 @@ def run(tmp_path: Path) -> Iterator[Callable[..., dict[str, VariantResult]]]:
     def run(
         launcher: FakeLauncher, *variants: str, observer: Any = None, **settings: Any
     ) -> dict[str, VariantResult]:
-        asked = plan(*(variants or ("baseline",)), **{"steps": 30, "time_budget_s": None, **settings})
+        defaults = {"steps": 30, "time_budget_s": None, "launches": 1}
+        asked = plan(*(variants or ("baseline",)), **{**defaults, **settings})
         try:
-            results = runner.run(asked, tmp_path / "variants", observer or Silent(), launcher)
+            results = runner.run(asked, tmp_path / "variants", observer or Silent(), launcher, NoSampler())
         except KeyboardInterrupt:
             pytest.fail("the interrupt left run()")
         assert tuple(result.id for result in results) == asked.variants
@@ -155,8 +174,8 @@ def test_a_child_that_ends_normally_is_measured(run: Run) -> None:
     launcher = FakeLauncher(whole)
     result = run(launcher)["baseline"]
     assert (result.status, result.failure) == ("measured", None)
-    assert result.blocks == (block(100.0),) * 3
-    assert result.warm_up == WarmUp(first_step_ns=1, step_ns=(1, 1))
+    assert result.blocks == in_rounds([block(100.0)] * 5)
+    assert result.warm_ups == (WarmUp(first_step_ns=1, step_ns=(1, 1)),)
     assert (result.resolved, result.traces) == (Resolved(jit_compile=True), 1)
     assert [phase.name for phase in result.phases] == [
         "start", "load", "build", "warm-up", "measure", "finish",
@@ -192,7 +211,7 @@ def test_the_child_is_told_its_variant_and_a_scratch_folder_that_goes_away(run: 
 def test_a_child_killed_while_measuring_keeps_its_blocks(run: Run) -> None:
     result = run(FakeLauncher(killed_after_two_blocks, code=-9))["baseline"]
     assert result.status == "failed"
-    assert result.blocks == (block(100.0),) * 2
+    assert result.blocks == in_rounds([block(100.0)] * 2)
     assert result.failure is not None
     assert (result.failure.phase, result.failure.kind) == ("measure", "killed")
     assert (result.failure.signal, result.failure.exit_code) == ("SIGKILL", -9)
@@ -371,16 +390,16 @@ def test_timed_variants_take_turns_in_an_order_that_is_reversed(run: Run) -> Non
 
     run(FakeLauncher(whole), "baseline", "cached-input", "xla", observer=Listening())
     forth = ["baseline", "cached-input", "xla"]
-    assert turns == [*forth, *forth[::-1], *forth]
+    assert turns == [*forth, *forth[::-1], *forth, *forth[::-1], *forth]
 
 
 def test_who_waits_is_frozen(run: Run) -> None:
-    """Frozen when ready, thawed for each of three blocks and for the end, and frozen after each block."""
+    """Frozen when ready, thawed for each of five blocks and for the end, and frozen after each block."""
     launcher = FakeLauncher(whole)
     run(launcher, "baseline", "xla")
     turn = ["SIGCONT", "SIGSTOP"]
     for child in launcher.started.values():
-        assert child.signals == ["SIGSTOP", *turn, *turn, *turn, "SIGCONT"]
+        assert child.signals == ["SIGSTOP", *turn, *turn, *turn, *turn, *turn, "SIGCONT"]
 
 
 def out_of_memory(channel: Channel) -> None:
@@ -407,12 +426,13 @@ def test_an_interrupt_as_a_variant_starts(run: Run) -> None:
 
 
 def test_an_interrupt_between_two_variants(run: Run) -> None:
-    """One has finished; the others took turns with it, so their blocks are kept."""
-    results = run(FakeLauncher(whole), "baseline", "xla", "no-xla", observer=Interrupting("variant_finished"))
-    assert [result.status for result in results.values()] == ["measured", "failed", "failed"]
-    assert [len(result.blocks) for result in results.values()] == [3, 3, 3]
-    assert results["no-xla"].failure is not None
-    assert results["no-xla"].failure.kind == "interrupted"
+    """The timed ones took turns, so all of them are finished; the one that logs is not reached."""
+    observer = Interrupting("variant_finished")
+    results = run(FakeLauncher(whole), "baseline", "xla", "placement", observer=observer)
+    assert [result.status for result in results.values()] == ["measured", "measured", "not-run"]
+    assert [len(result.blocks) for result in results.values()] == [5, 5, 0]
+    assert results["placement"].failure is not None
+    assert results["placement"].failure.kind == "interrupted"
 
 
 def test_the_observer_hears_of_everything_in_order(run: Run) -> None:
@@ -438,9 +458,7 @@ def test_the_observer_hears_of_everything_in_order(run: Run) -> None:
         ("baseline", "build"),
         ("baseline", "warm-up"),
         ("baseline", "measure"),
-        ("baseline", 0.33, 100.0),
-        ("baseline", 0.67, 100.0),
-        ("baseline", 1.0, 100.0),
+        *(("baseline", fraction, 100.0) for fraction in (0.2, 0.4, 0.6, 0.8, 1.0)),
         ("baseline", "finish"),
         ("finished", "baseline", "measured"),
     ]
@@ -453,53 +471,156 @@ def blocks(count: int, seconds: float = 1.0, steps: int = 10) -> tuple[Block, ..
     return (Block(steps=steps, samples=100, duration_ns=round(seconds * 1e9), step_ns=()),) * count
 
 
+def once(**settings: Any) -> Settings:
+    """One launch, limited as given."""
+    return Settings(launches=1, **settings)
+
+
 def test_steps_alone_end_the_rounds() -> None:
     """Every variant must have had its steps."""
-    asked = plan("baseline", steps=40, time_budget_s=None)
-    assert [progress(asked, [blocks(count)]) for count in (0, 1, 4, 9)] == [0.0, 0.25, 1.0, 1.0]
-    assert progress(asked, [blocks(4), blocks(2)]) == 0.5
+    asked = once(steps=60, time_budget_s=None)
+    assert [progress(asked, [blocks(count)]) for count in (0, 3, 6, 9)] == [0.0, 0.5, 1.0, 1.0]
+    assert progress(asked, [blocks(6), blocks(3)]) == 0.5
 
 
-@pytest.mark.parametrize(("steps", "per_block"), [(1, 1), (4, 1), (10, 2), (20, 4), (100, 5), (1000, 50)])
-def test_steps_are_had_in_five_to_twenty_rounds(steps: int, per_block: int) -> None:
-    order = next_block(plan("baseline", steps=steps, time_budget_s=None), 3)
-    assert order == Go(min_steps=per_block, min_duration_s=0.0)
+def test_few_steps_are_had_in_five_rounds_all_the_same() -> None:
+    assert progress(once(steps=10, time_budget_s=None), [blocks(4)]) == 0.8
+
+
+@pytest.mark.parametrize(("steps", "per_block"), [(1, 1), (10, 1), (11, 2), (100, 10), (1000, 100)])
+def test_steps_are_had_in_ten_rounds(steps: int, per_block: int) -> None:
+    """Longer blocks than asked for where a step is so short that what a freeze costs would count."""
+    order = next_block(once(steps=steps, time_budget_s=None), 3)
+    assert order == Go(min_steps=per_block, min_duration_s=0.1)
 
 
 def test_a_budget_is_shared_between_the_variants_that_take_turns() -> None:
-    asked = plan("baseline", "xla", time_budget_s=60.0)
+    asked = once(time_budget_s=60.0)
+    assert next_block(asked, 2) == Go(min_steps=1, min_duration_s=3.0, max_duration_s=15.0)
+    assert next_block(asked, 1) == Go(min_steps=1, min_duration_s=6.0, max_duration_s=15.0)
+
+
+def test_what_is_asked_for_is_shared_between_the_launches() -> None:
+    asked = Settings(launches=2, time_budget_s=60.0)
     assert next_block(asked, 2) == Go(min_steps=1, min_duration_s=1.5, max_duration_s=15.0)
-    assert next_block(asked, 1) == Go(min_steps=1, min_duration_s=3.0, max_duration_s=15.0)
+    assert progress(asked, [blocks(10, seconds=1.5), blocks(10, seconds=1.5)]) == 1.0
+    assert progress(Settings(launches=2, steps=100, time_budget_s=None), [blocks(5)]) == 1.0
 
 
 def test_the_time_of_all_variants_ends_the_rounds() -> None:
-    asked = plan("baseline", "xla", time_budget_s=60.0)
+    asked = once(time_budget_s=60.0)
     assert progress(asked, [blocks(10, seconds=1.5), blocks(10, seconds=1.5)]) == 0.5
     assert progress(asked, [blocks(20, seconds=1.5), blocks(20, seconds=1.5)]) == 1.0
 
 
 def test_a_few_blocks_are_had_although_the_time_is_spent() -> None:
     """A budget of 3 s, blocks of 2 s: the fifth ends it, since five count."""
-    asked = plan("baseline", time_budget_s=3.0)
+    asked = once(time_budget_s=3.0)
     counts = (2, 4, 5)
     assert [progress(asked, [blocks(n, seconds=2.0)]) for n in counts] == pytest.approx([0.4, 0.8, 1.0])
 
 
 def test_a_few_blocks_are_not_had_at_any_price() -> None:
     """A budget of 3 s, blocks of 11 s: after four budgets it is over whatever was had."""
-    asked = plan("baseline", time_budget_s=3.0)
+    asked = once(time_budget_s=3.0)
     assert progress(asked, [blocks(1, seconds=11.0)]) == pytest.approx(0.2)
     assert progress(asked, [blocks(2, seconds=11.0)]) == 1.0
     assert progress(asked, [blocks(1, seconds=12.0)]) == 1.0
 
 
 def test_with_both_limits_the_first_reached_ends_it() -> None:
-    asked = plan("baseline", steps=40, time_budget_s=10.0)
-    assert next_block(asked, 1) == Go(min_steps=4, min_duration_s=0.0, max_duration_s=2.5)
-    assert progress(asked, [blocks(4, seconds=1.0)]) == 1.0
-    assert progress(asked, [blocks(1, seconds=10.0)]) == 1.0
-    assert progress(asked, [blocks(1, seconds=5.0)]) == 0.5
-    assert progress(asked, [blocks(2, seconds=1.0)]) == 0.5
+    asked = once(steps=60, time_budget_s=10.0)
+    assert next_block(asked, 1) == Go(min_steps=6, min_duration_s=0.1, max_duration_s=2.5)
+    assert progress(asked, [blocks(6, seconds=1.0)]) == 1.0
+    assert progress(asked, [blocks(5, seconds=2.0)]) == 1.0
+    assert progress(asked, [blocks(3, seconds=1.0)]) == 0.5
+
+
+STEADY, LOOSE = [1.0] * 6, [1.0, 2.0] * 3
+
+
+def rounds(seconds: list[float]) -> tuple[Block, ...]:
+    return in_rounds(blocks(1, seconds=each)[0] for each in seconds)
+
+
+@pytest.mark.parametrize(
+    ("others", "narrow"),
+    [
+        ([], False),  # nothing is compared, so the baseline's own rate is all there is to know
+        ([STEADY], True),
+        ([STEADY, LOOSE], False),
+        ([STEADY[:4]], True),
+    ],
+)
+def test_rounds_end_early_when_every_ratio_is_known(others: list[list[float]], narrow: bool) -> None:
+    assert is_narrow([rounds(STEADY), *map(rounds, others)]) is narrow
+
+
+def test_rounds_do_not_end_before_the_fewest_that_count() -> None:
+    assert is_narrow([rounds(STEADY[:4]), rounds(STEADY[:4])]) is False
+
+
+# Launches -------------------------------------------------------------------------------------------
+
+
+def test_every_timed_variant_is_launched_again_with_its_launch_as_seed(run: Run, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def look(channel: Channel) -> None:
+        enter(channel, "load")
+        requests = (read(path, VariantRequest) for path in (tmp_path / "variants").glob("*/request.json"))
+        seen.append(max(request.launch for request in requests))
+        whole(channel)
+
+    results = run(FakeLauncher(look, placement=(untimed, 0)), "baseline", "placement", launches=2)
+    assert seen == [0, 1]
+    launches = [block.launch for block in results["baseline"].blocks]
+    assert launches == sorted(launches) and set(launches) == {0, 1}
+    assert len(results["baseline"].warm_ups) == 2
+    assert results["placement"].status == "measured"
+
+
+def test_a_variant_that_fails_in_its_second_launch_keeps_the_first(run: Run) -> None:
+    lives = iter([whole, killed_after_two_blocks])
+    launcher = FakeLauncher(whole, xla=(lambda channel: next(lives)(channel), -9))
+    result = run(launcher, "baseline", "xla", launches=2)["xla"]
+    assert result.failure is not None and result.failure.message.startswith("When it was started again: ")
+    assert [block.launch for block in result.blocks] == [0, 0, 0, 1, 1]
+
+
+def test_a_baseline_that_fails_in_its_second_launch_ends_the_timing_and_no_more(run: Run) -> None:
+    def cannot_load(channel: Channel) -> None:
+        enter(channel, "load")
+        channel.send(Failed(kind="raised", message="train.py raised OSError."))
+
+    lives = iter([whole, cannot_load])
+    again = (lambda channel: next(lives)(channel), 0)
+    launcher = FakeLauncher(whole, baseline=again, placement=(untimed, 0))
+    results = run(launcher, "baseline", "xla", "placement", launches=2)
+    assert results["baseline"].failure is not None and len(results["baseline"].blocks) == 3
+    assert [results[name].status for name in ("xla", "placement")] == ["measured", "measured"]
+
+
+def test_what_the_machine_does_not_hold_is_not_started_beside_the_others(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "has_room", lambda beside: False)
+    results = run(FakeLauncher(whole), "baseline", "xla", "no-xla")
+    assert [result.alone for result in results.values()] == [False, True, True]
+    assert all(len(result.blocks) == 5 for result in results.values())
+
+
+def test_a_child_in_need_of_more_than_is_available_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Large(Attempt):
+        def __init__(self) -> None: ...
+
+        def memory_bytes(self) -> int:
+            return 4 << 30
+
+    for available, room in ((5 << 30, True), ((5 << 30) - 1, False)):
+        memory = SimpleNamespace(available=available)
+        monkeypatch.setattr(runner.psutil, "virtual_memory", lambda memory=memory: memory)
+        assert runner.has_room([Large()]) is room
 
 
 # Words ----------------------------------------------------------------------------------------------

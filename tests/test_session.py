@@ -60,7 +60,7 @@ FROM_CHILD = [
         traces=1,
         peak_host_bytes=1000,
     ),
-    Warm(warm_up=WarmUp(first_step_ns=5, step_ns=(1, 2), loss=0.5)),
+    Warm(warm_up=WarmUp(first_step_ns=5, step_ns=(1, 2), losses={1: 0.5})),
     Measured(block=block(100.0)),
     Ready(),
     Failed(kind="raised", message="Training raised ValueError.", detail="Traceback\n…"),

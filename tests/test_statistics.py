@@ -8,6 +8,7 @@ import pytest
 
 from tfaudit.records import Interval
 from tfaudit.statistics import (
+    kendall_p_value,
     median_interval,
     paired_ratio_interval,
     rate_interval,
@@ -112,29 +113,70 @@ def test_a_difference_must_exclude_1_and_be_large_enough(ratio: Interval, word: 
     assert verdict(ratio) == word
 
 
+def turns(*launches: list[tuple[float, float]]) -> dict[tuple[int, int], tuple[float, float]]:
+    """Amounts and seconds of each launch's rounds."""
+    return {(launch, number): turn for launch, own in enumerate(launches) for number, turn in enumerate(own)}
+
+
 def test_a_rate_is_all_samples_over_all_the_time() -> None:
     """A stall in one block of ten counts for what it took, as in a loop that was timed as a whole."""
-    rate = rate_interval([100.0] * 10, [1.0] * 9 + [6.0])
+    rate = rate_interval(turns([(100.0, 1.0)] * 9 + [(100.0, 6.0)]))
     assert rate is not None
-    assert rate.median == pytest.approx(1000 / 15, rel=0.05)
+    assert rate.median == pytest.approx(1000 / 15)
     assert rate.low < 50 and rate.high == 100.0
 
 
 def test_a_rate_without_time_is_none() -> None:
-    assert rate_interval([], []) is None
-    assert rate_interval([1.0], [0.0]) is None
+    assert rate_interval({}) is None
+    assert rate_interval(turns([(1.0, 0.0)])) is None
 
 
 def test_a_ratio_within_rounds_fits_the_rates_and_cancels_what_slows_a_round() -> None:
     """Every other round is five times as slow for both; the ratio is 2 and known exactly."""
     slow = [1.0, 5.0] * 6
-    ratio = paired_ratio_interval([(200.0, s) for s in slow], [(100.0, s) for s in slow])
+    ratio = paired_ratio_interval(turns([(200.0, s) for s in slow]), turns([(100.0, s) for s in slow]))
     assert ratio is not None
     assert (ratio.median, ratio.low, ratio.high) == pytest.approx((2.0, 2.0, 2.0))
 
 
 def test_rounds_that_only_one_side_has_are_left_out() -> None:
-    ratio = paired_ratio_interval([(200.0, 1.0), (1.0, 9.0)], [(100.0, 1.0)])
+    ratio = paired_ratio_interval(turns([(200.0, 1.0), (1.0, 9.0)]), turns([(100.0, 1.0)]))
     assert ratio is not None and ratio.median == pytest.approx(2.0)
-    assert paired_ratio_interval([], [(100.0, 1.0)]) is None
-    assert paired_ratio_interval([(1.0, 1.0)], [(0.0, 1.0)]) is None
+    assert paired_ratio_interval({}, turns([(100.0, 1.0)])) is None
+    assert paired_ratio_interval(turns([(1.0, 1.0)]), turns([(0.0, 1.0)])) is None
+
+
+def test_rounds_of_different_launches_are_no_pair() -> None:
+    first, second = {(0, 0): (100.0, 1.0)}, {(1, 0): (100.0, 1.0)}
+    assert paired_ratio_interval(first, second) is None
+
+
+def test_an_interval_holds_what_each_launch_gave() -> None:
+    """Within a launch every round agrees; between the two lies what no round shows."""
+    steady = [(100.0, 1.0)] * 8
+    faster = [(110.0, 1.0)] * 8
+    ratio = paired_ratio_interval(turns(steady, faster), turns(steady, steady))
+    assert ratio is not None
+    assert (ratio.median, ratio.low, ratio.high) == pytest.approx((1.05, 1.0, 1.1))
+    rate = rate_interval(turns(steady, faster))
+    assert rate is not None and (rate.low, rate.high) == pytest.approx((100.0, 110.0))
+
+
+TRENDS = [
+    # S = 10 of 10 pairs, variance 5·4·15 ÷ 18 = 16.67: z = 9 ÷ 4.08 = 2.2
+    ([[1.0, 2.0, 3.0, 4.0, 5.0]], 0.0275),
+    ([[5.0, 4.0, 3.0, 2.0, 1.0]], 0.0275),
+    # two series: S = 20, variance 33.3
+    ([[1.0, 2.0, 3.0, 4.0, 5.0]] * 2, 0.00100),
+    # ties: S = 16, variance (8·7·21 − 2·4·3·13) ÷ 18 = 48
+    ([[1.0] * 4 + [2.0] * 4], 0.0304),
+    ([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], 1.0),
+    ([[1.0, 1.0, 1.0]], 1.0),
+    ([[1.0], []], 1.0),
+    ([], 1.0),
+]
+
+
+@pytest.mark.parametrize(("series", "p_value"), TRENDS)
+def test_the_significance_of_a_trend(series: list[list[float]], p_value: float) -> None:
+    assert kendall_p_value(series) == pytest.approx(p_value, rel=0.01)

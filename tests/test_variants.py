@@ -18,7 +18,10 @@ def test_the_variants_run_in_this_order() -> None:
     assert list(VARIANTS) == [
         "baseline",
         "cached-input",
+        "constant-batch",
+        "source-cached",
         "input-only",
+        "source-cached-input-only",
         "bfloat16",
         "float16",
         "xla",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from .errors import MeasurementError
 from .launch import Child, Launcher
-from .records import Block, Failure, Phase, Plan, VariantRequest, VariantResult, write
+from .records import Block, Failure, Phase, Plan, Usage, VariantRequest, VariantResult, write
 from .session import Done, Failed, Finish, Found, Go, Measured, PhaseStarted, Ready, Warm
 
 #: How much of a child's stderr goes into its failure record.
@@ -38,10 +38,10 @@ class Observer(Protocol):
 
 
 class Attempt:
-    """One variant's child, from its start to its end, and the result that grows with what it tells.
+    """One variant's children, one launch after another, and the result that grows with what they tell.
 
-    `start` it, wait `until_ready`, and then as often as is wanted `measure` a block and be ready again;
-    in between it may be frozen. `end` it in any case.
+    `start` a launch, `hear` it until it `is_ready`, and then as often as is wanted `measure` a block and be
+    ready again; in between it is frozen. `finish` or `stop` ends the launch, `end` the variant, in any case.
     """
 
     def __init__(self, plan: Plan, variant: str, folder: Path, scratch: Path, observer: Observer) -> None:
@@ -52,13 +52,20 @@ class Attempt:
         self._scratch = scratch / variant
         self._observer = observer
         self._child: Child | None = None
+        self._launch = self._round = 0
         self._phase, self._phase_began = "start", time.monotonic()
-        self._ready = self._done = False
-        self.ended = False
+        self._done = False
+        self.is_ready = self.started = self.ended = False
 
-    def start(self, launcher: Launcher) -> None:
-        """Write the request and start the child."""
-        self._observer.variant_started(self.variant)
+    def start(self, launcher: Launcher, launch: int = 0) -> None:
+        """Write the request and start the child of that launch."""
+        if not self.started:
+            self._observer.variant_started(self.variant)
+        self.started = True
+        self.result = replace(self.result, status="failed")  # until this launch, too, says that it is done
+        self._launch = launch
+        self._phase, self._phase_began = "start", time.monotonic()
+        self._done = self.is_ready = False
         self.folder.mkdir(parents=True, exist_ok=True)
         self._scratch.mkdir(parents=True, exist_ok=True)
         request = VariantRequest(
@@ -69,36 +76,57 @@ class Attempt:
             scratch=str(self._scratch),
             seed=self._plan.settings.seed,
             warm_up_s=self._plan.settings.warm_up_s,
+            launch=launch,
         )
         write(self.folder / "request.json", request)
-        self._phase_began = time.monotonic()
         try:
             self._child = launcher.start(self.folder)
         except MeasurementError as error:
             self.fail("no-result", str(error))
 
     @property
-    def started(self) -> bool:
-        """Whether there is a child."""
-        return self._child is not None
+    def pid(self) -> int:
+        """The child's process; 0 when there is none."""
+        return self._child.pid if self._child else 0
 
-    def measure(self, order: Go) -> bool:
-        """Have the child measure one block; False when it has ended instead of being ready again."""
+    @property
+    def connection(self) -> Any:
+        """What to wait on for the child's next message; None without a child."""
+        return self._child.channel.connection if self._child else None
+
+    @property
+    def has_loaded(self) -> bool:
+        """Whether the user's program got as far as its job."""
+        return self._phase not in ("start", "load")
+
+    def memory_bytes(self) -> int:
+        """What the child holds now."""
+        return self._child.memory_bytes() if self._child else 0
+
+    def measure(self, order: Go, round: int) -> bool:
+        """Have the frozen child measure one block and freeze it again; False when it has ended instead.
+
+        The order is there before the child wakes, so that nothing runs ahead of the clock.
+        """
+        self._round = round
         self.tell(order)
-        return self.until_ready()
+        self.thaw()
+        if not self.until_ready():
+            return False
+        self.freeze()
+        return True
 
     def finish(self) -> None:
-        """Have the child measure no more, and hear it to its end."""
+        """Have the child measure no more, hear it to its end, and let it go."""
         self.tell(Finish())
+        self.thaw()
         while self.until_ready():
             self.tell(Finish())
+        self.stop()
 
     def start_over(self) -> None:
-        """Forget a first attempt that failed beside others, to be started again on its own."""
-        assert self._child is not None
-        self._child.end()
-        self._child = None
-        self._phase, self._ready, self._done = "start", False, False
+        """Forget what was had beside others, where memory did not suffice, before it is started alone."""
+        self.stop()
         self.result = VariantResult(id=self.variant, status="failed", alone=True, notes=(ALONE,))
 
     def freeze(self) -> None:
@@ -114,26 +142,27 @@ class Attempt:
     def tell(self, order: Go | Finish) -> None:
         """Answer a child that is ready."""
         assert self._child is not None
-        self._ready = False
+        self.is_ready = False
         self._phase_began = time.monotonic()
         with contextlib.suppress(OSError):  # it is gone; hearing it to its end will say how
             self._child.channel.send(order)
 
     def until_ready(self) -> bool:
         """Hear the child until it waits for an order; False when it has ended instead."""
-        while not self._ready:
-            if self._child is None or not self._hear():
+        while not self.is_ready:
+            if not self.hear():
                 return False
         return True
 
-    def _hear(self) -> bool:
+    def hear(self, wait_s: float = 0.1) -> bool:
         """Take in one message, or let a moment pass; False once the child has ended."""
         child = self._child
-        assert child is not None
+        if child is None:
+            return False
         limit_s = self._plan.settings.phase_timeout_s
         elapsed_s = time.monotonic() - self._phase_began
         try:
-            if child.channel.poll(0.1):
+            if child.channel.poll(wait_s):
                 self._take(child.channel.receive())
                 return True
         except msgspec.MsgspecError:
@@ -180,11 +209,11 @@ class Attempt:
             }
             self.result = replace(self.result, **found)
         elif isinstance(message, Warm):
-            self.result = replace(self.result, warm_up=message.warm_up)
+            self.result = replace(self.result, warm_ups=(*self.result.warm_ups, message.warm_up))
         elif isinstance(message, Measured):
             self._take_block(message.block)
         elif isinstance(message, Ready):
-            self._ready = True
+            self.is_ready = True
         elif isinstance(message, Failed):
             self.fail(message.kind, message.message, message.detail)
         elif isinstance(message, Done):
@@ -193,7 +222,14 @@ class Attempt:
             self.result = replace(self.result, status="measured")
 
     def _take_block(self, block: Block) -> None:
-        self.result = replace(self.result, blocks=(*self.result.blocks, block))
+        placed = replace(block, launch=self._launch, round=self._round)
+        self.result = replace(self.result, blocks=(*self.result.blocks, placed))
+
+    def note_usage(self, usage: Usage) -> None:
+        """Put what the machine did meanwhile with the block just measured."""
+        if self.result.blocks and self.result.blocks[-1].round == self._round:
+            last = replace(self.result.blocks[-1], usage=usage)
+            self.result = replace(self.result, blocks=(*self.result.blocks[:-1], last))
 
     def _close_phase(self) -> None:
         now = time.monotonic()
@@ -215,7 +251,7 @@ class Attempt:
         failure = Failure(
             phase=self._phase,
             kind=kind,
-            message=message,
+            message=f"When it was started again: {message}" if self._launch else message,
             detail=self._stderr_tail() if detail is None else detail,
             exit_code=exit_code,
             signal=signal_name,
@@ -236,16 +272,21 @@ class Attempt:
     def _stderr_tail(self) -> str:
         return tail(self.folder / "stderr.log")
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """End the child and all that it started, and write down what is known."""
-        if self.ended:
-            return
-        self.ended = True
         if self._child is not None:
             self._child.end()
+            self._child = None
         shutil.rmtree(self._scratch, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         write(self.folder / "result.json", self.result)
+
+    def end(self) -> None:
+        """Nothing more will be had of this variant."""
+        if self.ended:
+            return
+        self.ended = True
+        self.stop()
         self._observer.variant_finished(self.result)
 
 

@@ -23,6 +23,9 @@ from .variants import VARIANTS
 #: Statuses that end a run with exit code 1, by the word given to ``--fail-on``.
 FAIL_ON = {"warn": ("warn", "fail"), "fail": ("fail",), "never": ()}
 
+#: Time for the timed steps of all variants, unless the user gives that or the steps.
+DEFAULT_BUDGET_S = 24.0
+
 #: Exit codes: nothing failed, findings, wrong usage or target, nothing measured.
 OK, FINDINGS, USAGE, NOT_MEASURED = 0, 1, 2, 3
 
@@ -150,8 +153,17 @@ class Display:
     "--variant", "variants", multiple=True, metavar="ID", help=f"Run only these: {', '.join(VARIANTS)}."
 )
 @check_option
-@click.option("--steps", type=click.IntRange(min=1), help="Timed steps per variant.")
-@click.option("--time-budget", type=Duration(), help="Time for the timed steps of all variants.  [60s]")
+@click.option("--steps", type=click.IntRange(min=1), help="Timed steps per variant, at least.")
+@click.option(
+    "--launches",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Processes per timed variant.",
+)
+@click.option(
+    "--time-budget", type=Duration(), help="Longest time for the timed steps of all variants.  [24s]"
+)
 @click.option(
     "--timeout", type=Duration(), default=300.0, help="Longest time to load, or to compile.  [300s]"
 )
@@ -170,6 +182,7 @@ def run(ctx: click.Context, /, target: str, arguments: tuple[str, ...], **option
     from . import folder as folders
     from . import launch, runner
     from .records import write
+    from .sampling import Sampler
 
     terminate_like_interrupt()
     plan = make_plan(target, arguments, options)
@@ -177,14 +190,16 @@ def run(ctx: click.Context, /, target: str, arguments: tuple[str, ...], **option
     folders.prepare(folder, options["overwrite"])
     write(folders.plan_path(folder), plan)
     observer = make_observer(plan.variants, options["quiet"], ctx.color)
+    sampler = Sampler()
     start = launch.launcher(folder / "launcher.log", options["spawn"])
     try:
-        runner.run(plan, folder / "variants", observer, start)
+        runner.run(plan, folder / "variants", observer, start, sampler)
     except KeyboardInterrupt:
         pass  # from elsewhere than our own handler: report what is on disk
     finally:
         ignore_interrupts()
         start.close()
+        sampler.close()
     report = judge(folder, Display(options["quiet"], ctx.color))
     ctx.exit(exit_code(report, options["fail_on"]))
 
@@ -210,7 +225,7 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
         raise MeasurementError(
             "TensorFlow is not installed in this Python: install yours, or tfaudit[tensorflow]."
         )
-    budget = options["time_budget"] or (None if options["steps"] else 60.0)
+    budget = options["time_budget"] or (None if options["steps"] else DEFAULT_BUDGET_S)
     return Plan(
         target=found,
         working_directory=str(Path.cwd()),
@@ -219,6 +234,7 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
         settings=Settings(
             steps=options["steps"],
             time_budget_s=budget,
+            launches=options["launches"],
             phase_timeout_s=options["timeout"],
             seed=options["seed"],
         ),

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from . import numerics
 from .records import (
+    Block,
     Device,
     Environment,
     Interval,
+    Numerics,
     Plan,
     Program,
     Record,
@@ -94,7 +97,7 @@ class Evidence(Record, frozen=True):
     def rates(self, identifier: str) -> list[float]:
         """Samples per second of each block of a variant; empty when it was not measured."""
         result = self.variant(identifier)
-        return block_rates(result) if result else []
+        return block_rates(result.blocks) if result else []
 
     def samples_per_s(self, identifier: str) -> Interval | None:
         """All samples of a variant's blocks over all their time, with its interval."""
@@ -115,7 +118,12 @@ class Evidence(Record, frozen=True):
         both = (self.variant(identifier), self.variant(to))
         if any(result is None or result.alone for result in both):
             return ratio_interval(self.rates(identifier), self.rates(to))
-        return paired_ratio_interval(*(timed_blocks(result) for result in both if result))
+        return paired_ratio_interval(*(timed_blocks(result.blocks) for result in both if result))
+
+    def numerics(self, identifier: str) -> Numerics | None:
+        """A variant's loss beside the baseline's; None unless both noted losses."""
+        result, baseline = self.variant(identifier), self.variant("baseline")
+        return numerics.compare(result, baseline) if result and baseline else None
 
     @property
     def accelerators(self) -> tuple[str, ...]:
@@ -158,18 +166,21 @@ NO_PRICE = "No price is known: give what the machine costs per hour with --price
 
 def samples_per_s(result: VariantResult) -> Interval | None:
     """All samples of a result's blocks over all their time, with its interval; None without blocks."""
-    blocks = timed_blocks(result)
-    return rate_interval([samples for samples, _ in blocks], [duration_s for _, duration_s in blocks])
+    return rate_interval(timed_blocks(result.blocks))
 
 
-def timed_blocks(result: VariantResult) -> list[tuple[int, float]]:
-    """Samples and seconds of each block."""
-    return [(block.samples, block.duration_ns / 1e9) for block in result.blocks if block.duration_ns]
+def timed_blocks(blocks: Iterable[Block]) -> dict[tuple[int, int], tuple[float, float]]:
+    """Samples and seconds of each block, by launch and round."""
+    return {
+        (block.launch, block.round): (block.samples, block.duration_ns / 1e9)
+        for block in blocks
+        if block.duration_ns
+    }
 
 
-def block_rates(result: VariantResult) -> list[float]:
-    """Samples per second of each measured block."""
-    return [block.samples / block.duration_ns * 1e9 for block in result.blocks if block.duration_ns]
+def block_rates(blocks: Iterable[Block]) -> list[float]:
+    """Samples per second of each block."""
+    return [block.samples / block.duration_ns * 1e9 for block in blocks if block.duration_ns]
 
 
 def scaled(interval: Interval, factor: float) -> Interval:

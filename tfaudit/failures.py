@@ -104,6 +104,7 @@ def describe(error: BaseException) -> str:
     """``ValueError: the line of its message that says most.``"""
     lines = [line.strip() for line in str(error).splitlines()]
     words = next((line for line in lines if not _PREAMBLE.match(line)), "")
+    words = re.sub(r"\{\{.*?\}\}\s*|\s*\[Op:.*$", "", words)  # TensorFlow's names of its own nodes
     if len(words) > LONGEST_MESSAGE:
         words = words[: LONGEST_MESSAGE - 1] + "…"
     text = f"{type(error).__name__}: {words}" if words else type(error).__name__

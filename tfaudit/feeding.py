@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import psutil
+
 from .job import VariedJob
 
 #: Arguments of ``fit`` that describe arrays; a dataset of finished batches takes none of them.
@@ -57,6 +59,35 @@ def repeat_first_batch(job: VariedJob) -> VariedJob:
     repeated = tf.data.Dataset.from_tensors(batch).repeat().prefetch(tf.data.AUTOTUNE)
     fit = {name: value for name, value in _endless(job).items() if name not in ARRAY_ARGUMENTS}
     return replace(job, dataset=repeated, fit=fit)
+
+
+def constant_batch(job: VariedJob) -> VariedJob:
+    """The same job whose every step trains on its first batch, which lies on the device already."""
+    import tensorflow as tf
+
+    strategy = getattr(job.model, "distribute_strategy", None)
+    if strategy is not None and strategy.num_replicas_in_sync > 1:
+        raise NotTransformable("One batch for all of several replicas would be another job.")
+    # identity places its result on the accelerator, where there is one
+    batch = tf.nest.map_structure(tf.identity, first_batch(job), expand_composites=True)
+    if job.train_step is not None:
+        return replace(job, dataset=Repeated(batch))
+    ticks = tf.data.Dataset.from_tensors(0).repeat()
+    fit = {name: value for name, value in _endless(job).items() if name not in ARRAY_ARGUMENTS}
+    return replace(job, dataset=ticks, fit=fit, constant=batch)
+
+
+#: Bounds on what is held of a source: a share of the memory that is free, and how much and how long at most.
+MOST_HELD_SHARE, MOST_HELD_BYTES, MOST_HELD_ELEMENTS, MOST_HELD_S = 0.05, 1 << 30, 20_000, 2.0
+
+
+def cache_sources(job: VariedJob) -> VariedJob:
+    """The same job with what its sources read held in memory."""
+    from .sourcecache import cache_sources as hold
+
+    room = min(MOST_HELD_BYTES, int(MOST_HELD_SHARE * psutil.virtual_memory().available))
+    held = hold(job.dataset, elements=MOST_HELD_ELEMENTS, bytes_limit=room, seconds_limit=MOST_HELD_S)
+    return replace(job, dataset=held.dataset, notes=held.notes)
 
 
 def _endless(job: VariedJob) -> dict[str, Any]:

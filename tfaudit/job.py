@@ -31,6 +31,8 @@ class VariedJob(Job):
     """A job as a variant runs it: what it trains, and what the variant changed about it.
 
     ``jit_compile`` None leaves the user's setting; ``trains`` False only iterates the data.
+    ``constant`` is a batch that every step is given instead of the data's, or None.
+    ``notes`` are sentences on the change for the report.
     ``original_fit`` is the framework's own ``Model.fit``. ``form`` is the `Target.kind` it came from.
     """
 
@@ -40,4 +42,6 @@ class VariedJob(Job):
     location: str | None = None
     jit_compile: bool | None = None
     trains: bool = True
+    constant: Any = None
+    notes: tuple[str, ...] = ()
     left_out: tuple[tuple[Any, str], ...] = ()

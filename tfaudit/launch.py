@@ -44,6 +44,14 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
+    def memory_bytes(self) -> int:
+        """Resident memory of the child and what it started; pages that it shares with others count, too."""
+        total = 0
+        for pid in [self.pid, *self._descendants()]:
+            with contextlib.suppress(psutil.Error):
+                total += psutil.Process(pid).memory_info().rss
+        return total
+
     def show_stack(self, wait_s: float = 0.3) -> None:
         """Have the child write its Python stack to its stderr log."""
         with contextlib.suppress(ProcessLookupError):

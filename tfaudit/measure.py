@@ -16,10 +16,15 @@ SAMPLES = "tfaudit_samples"
 
 
 class StepProbe:
-    """Stands around the model's train step: sizes each batch, counts traces, sees the graph's ops."""
+    """Stands around the model's train step: sizes each batch, counts traces, sees the graph's ops.
 
-    def __init__(self, train_step: Callable[[Any], Any]) -> None:
+    With a ``constant`` batch every step is given that. A graph that uses an eager tensor takes it as an
+    argument from where it lies, so that nothing is copied and nothing computed in advance.
+    """
+
+    def __init__(self, train_step: Callable[[Any], Any], constant: Any = None) -> None:
         self._train_step = train_step
+        self._constant = constant
         self.traces = 0
         self.graph: Any = None
 
@@ -29,6 +34,8 @@ class StepProbe:
         if not tf.executing_eagerly():
             self.traces += 1
             self.graph = tf.compat.v1.get_default_graph()
+        if self._constant is not None:
+            data = self._constant
         logs = self._train_step(data)
         if not isinstance(logs, dict):
             return logs
@@ -75,9 +82,11 @@ def train(job: VariedJob, recorder: Any, probe: StepProbe | None = None) -> None
 
 def _own_loop(job: VariedJob, recorder: Recorder) -> None:
     assert job.train_step is not None
+    retired = Retired()
     while True:
         recorder.begin_epoch()
         batches = iter(job.dataset)
+        retired.keep(batches)
         count = 0
         while True:
             with recorder.around_step():
@@ -93,6 +102,29 @@ def _own_loop(job: VariedJob, recorder: Recorder) -> None:
 
 
 _END = object()
+
+
+class Retired:
+    """Keeps the iterators of past epochs from being destroyed.
+
+    tf.data's iterator waits, when it is destroyed, for the thread that tunes it. That thread sleeps for
+    longer the longer it has lived, up to a minute, and at times misses being woken (seen with TensorFlow
+    2.21: steps of 10 to 60 s at an epoch's start, the main thread in ``RootDataset::Iterator``'s destructor,
+    the other in ``Model::OptimizeLoop``). A frozen process ages while it does nothing, so this would weigh
+    far more here than in the user's own run.
+    """
+
+    #: Epochs as short as to have more iterators than this are too short for them to sleep long.
+    MOST = 64
+
+    def __init__(self) -> None:
+        self._iterators: list[Any] = []
+
+    def keep(self, iterator: Any) -> None:
+        """Hold on to an iterator in use, unless that was done before."""
+        known = self._iterators and self._iterators[-1] is iterator
+        if not known and len(self._iterators) < self.MOST:
+            self._iterators.append(iterator)
 
 
 def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
@@ -112,8 +144,10 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
         steps_per_call = int(getattr(model, "steps_per_execution", None) or 1)
         steps_per_epoch = job.fit.get("steps_per_epoch") or cardinality(job.dataset)
         progress = _Progress()
+        retired = Retired()
 
         def observed(iterator: Any) -> Any:
+            retired.keep(iterator)
             with recorder.around_step():
                 logs = function(iterator)
             left = steps_per_epoch - progress.steps if steps_per_epoch else steps_per_call

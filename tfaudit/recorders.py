@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from .records import Block, WarmUp
@@ -16,8 +17,9 @@ from .session import Channel, Finish, Measured, PhaseStarted, Ready, Warm
 
 Clock = Callable[[], int]
 
-#: Warm-up ends after so many steps beyond the first *and* the shortest time, or after the longest.
-WARM_UP_STEPS, LONGEST_WARM_UP_S = 5, 10.0
+#: Warm-up ends after so many steps beyond the first *and* the shortest time, once the last third of its steps
+#: is not faster than the third before by more than `STILL_WARMING`; or after the longest time.
+WARM_UP_STEPS, LONGEST_WARM_UP_S, STILL_WARMING = 5, 10.0, 0.1
 
 #: Steps of a variant that is logged, traced.
 LOGGED_STEPS, TRACED_STEPS, LONGEST_TRACE_S = 2, 10, 20.0
@@ -71,6 +73,7 @@ class Timing:
         self._clock = clock
         self._first_ns: int | None = None
         self._warm = False
+        self._ever = 0
         self._min_steps, self._min_ns, self._max_ns = 0, 0, 0
         self._clear()
         self._last = clock()
@@ -82,6 +85,7 @@ class Timing:
         self._elapsed_ns = 0
         self._epoch_starts: list[int] = []
         self._loss: Any = None
+        self._losses: dict[int, Any] = {}
 
     def begin_epoch(self) -> None:
         """Start the clock anew: what the end of an epoch cost is no part of a step."""
@@ -96,6 +100,7 @@ class Timing:
             self._finish_device_work()
         now = self._clock()
         duration_ns, self._last = now - self._last, now
+        self._note_loss(steps, loss)
         if self._first_ns is None:
             self._first_ns = duration_ns
             self._epoch_starts.clear()
@@ -116,17 +121,25 @@ class Timing:
             self._finish_warm_up()
             self._await_orders()
 
+    def _note_loss(self, steps: int, loss: Any) -> None:
+        """Keep the loss each time the number of steps passes a power of two."""
+        before, self._ever = self._ever, self._ever + steps
+        if self._ever.bit_length() > before.bit_length():
+            self._losses[self._ever] = loss
+
     def _is_warm(self) -> bool:
         seconds = self._elapsed_ns / _NS
         done = len(self._step_ns) >= self._warm_up_steps and seconds >= self._warm_up_s
-        return done or seconds >= LONGEST_WARM_UP_S
+        return (done and is_steady(self._step_ns)) or seconds >= LONGEST_WARM_UP_S
 
     def _finish_warm_up(self) -> None:
         self._finish_device_work()
         gc.collect()  # iterators left from building the model are torn down now, not in a timed step
         self._warm = True
         assert self._first_ns is not None
-        warm_up = WarmUp(first_step_ns=self._first_ns, step_ns=tuple(self._step_ns), loss=_number(self._loss))
+        warm_up = WarmUp(
+            first_step_ns=self._first_ns, step_ns=tuple(self._step_ns), losses=_numbers(self._losses)
+        )
         self._channel.send(Warm(warm_up=warm_up))
         self._channel.send(PhaseStarted(name="measure"))
 
@@ -141,6 +154,7 @@ class Timing:
             step_ns=tuple(self._step_ns),
             epoch_starts=tuple(self._epoch_starts),
             loss=_number(self._loss),
+            losses=_numbers(self._losses),
         )
         self._channel.send(Measured(block=block))
 
@@ -247,6 +261,17 @@ class Tracing:
     def end_of_data(self) -> None:
         if not self._traced:
             raise NoData("data-ended", "The data ended before a step could be traced.")
+
+
+def is_steady(step_ns: Sequence[int]) -> bool:
+    """Whether the last third of the steps is about as slow, by its median, as the third before."""
+    third = max(1, len(step_ns) // 3)
+    before, last = step_ns[-2 * third : -third], step_ns[-third:]
+    return statistics.median(last) >= (1 - STILL_WARMING) * statistics.median(before or last)
+
+
+def _numbers(losses: dict[int, Any]) -> dict[int, float | None]:
+    return {step: _number(loss) for step, loss in losses.items()}
 
 
 def _number(loss: Any) -> float | None:

@@ -60,13 +60,17 @@ class Settings(Record, frozen=True):
     """The limits of a run, the same for every variant.
 
     ``time_budget_s`` is for the timed steps of all variants together; None leaves ``steps`` to limit them.
-    ``warm_up_s`` is the shortest time between the first step and the clock's start.
+    ``warm_up_s`` is the shortest time between the first step and the clock's start. Every timed variant is
+    started ``launches`` times. ``shortest_block_s``: between a block's end and the freeze, and again after
+    the thaw, a pipeline may run ahead of the clock for a millisecond or two, which must not count.
     """
 
     steps: int | None = None
-    time_budget_s: float | None = 60.0
+    time_budget_s: float | None = 24.0
+    launches: int = 2
     phase_timeout_s: float = 300.0
-    warm_up_s: float = 1.0
+    warm_up_s: float = 0.5
+    shortest_block_s: float = 0.1
     seed: int = 0
 
 
@@ -123,7 +127,7 @@ class Plan(Record, frozen=True):
 
 
 class VariantRequest(Record, frozen=True):
-    """All that a child process is told."""
+    """All that a child process is told. Each ``launch`` of a variant, counted from 0, has its own seed."""
 
     variant: str
     target: Target
@@ -132,6 +136,7 @@ class VariantRequest(Record, frozen=True):
     scratch: str
     seed: int
     warm_up_s: float
+    launch: int = 0
 
 
 # --------------------------------------------------------------------------------------------------
@@ -169,11 +174,55 @@ class Phase(Record, frozen=True):
     duration_s: float
 
 
+class DeviceUsage(Record, frozen=True):
+    """What NVML said of one GPU during a block; None for what it did not say.
+
+    ``utilisation_fraction`` is the share of the time in which any kernel ran, whoever's; it and ``power_w``
+    are means. Memory used is that of all processes, at its largest, as is the temperature. ``throttled``
+    says in words why the driver held back the clocks.
+    """
+
+    name: str
+    utilisation_fraction: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttled: tuple[str, ...] = ()
+
+
+class Usage(Record, frozen=True):
+    """What the machine did while a block was measured; None where that cannot be known.
+
+    ``busy_core_s`` has an entry for each core that the job may run on: the time in which it was neither idle
+    nor waiting for a disk, whoever kept it busy. ``iowait_core_s`` sums the waiting over these cores.
+    ``core_limit`` is how many of them the job may use at once, fewer where a container has a quota.
+    ``job_*`` are of the child and its descendants, disk and network bytes of the whole machine, the network's
+    without loopback. Memory is that at the block's end.
+    """
+
+    duration_s: float
+    busy_core_s: tuple[float, ...] = ()
+    iowait_core_s: float | None = None
+    core_limit: float | None = None
+    job_cpu_s: float | None = None
+    job_memory_bytes: int | None = None
+    available_memory_bytes: int | None = None
+    disk_read_bytes: int | None = None
+    disk_written_bytes: int | None = None
+    network_sent_bytes: int | None = None
+    network_received_bytes: int | None = None
+    devices: tuple[DeviceUsage, ...] = ()
+
+
 class Block(Record, frozen=True):
     """Consecutive timed steps, between two moments at which the device had finished its work.
 
     ``step_ns`` has one entry per call of Keras's train function (``steps_per_execution`` steps);
     what passes between epochs (end-of-epoch callbacks) is left out of it and of ``duration_ns``.
+    ``losses`` holds the loss after the steps whose number, counted from the process's first, is a power of
+    two. Blocks of different variants with the same ``launch`` and ``round`` were measured one after another;
+    ``usage`` is what the machine did meanwhile.
     """
 
     steps: int
@@ -182,6 +231,10 @@ class Block(Record, frozen=True):
     step_ns: tuple[int, ...]
     epoch_starts: tuple[int, ...] = ()
     loss: float | None = None
+    losses: dict[int, float | None] = {}
+    launch: int = 0
+    round: int = 0
+    usage: Usage | None = None
 
 
 class WarmUp(Record, frozen=True):
@@ -189,7 +242,7 @@ class WarmUp(Record, frozen=True):
 
     first_step_ns: int
     step_ns: tuple[int, ...]
-    loss: float | None = None
+    losses: dict[int, float | None] = {}
 
 
 class CallbackFact(Record, frozen=True):
@@ -277,6 +330,7 @@ class VariantEnvironment(Record, frozen=True):
 class VariantResult(Record, frozen=True):
     """Everything one variant gave, whatever happened to it. ``status``: measured, failed, not-run.
 
+    ``warm_ups`` has one entry per launch, as far as each got; other facts are the last launch's.
     ``traces`` counts how often the train step was traced into a graph, ``train_ops`` that graph's ops
     by type. ``alone`` says that it took no turns with the others, so that its blocks share no rounds
     with theirs. ``notes`` are sentences for the report.
@@ -286,7 +340,7 @@ class VariantResult(Record, frozen=True):
     status: str
     failure: Failure | None = None
     phases: tuple[Phase, ...] = ()
-    warm_up: WarmUp | None = None
+    warm_ups: tuple[WarmUp, ...] = ()
     blocks: tuple[Block, ...] = ()
     resolved: Resolved | None = None
     program: Program | None = None
@@ -310,6 +364,21 @@ class Interval(Record, frozen=True):
     median: float
     low: float
     high: float
+
+
+class Numerics(Record, frozen=True):
+    """A variant's loss beside the baseline's after the same steps from the same seed, in their first launch.
+
+    ``is_finite`` is None where the baseline's own loss is no number, or none was given. ``distance`` is the
+    root mean square over launches, ``spread`` what another seed moves the baseline's loss by.
+    """
+
+    step: int
+    loss: float | None
+    reference_loss: float | None
+    is_finite: bool | None
+    distance: float | None = None
+    spread: float | None = None
 
 
 class TargetSummary(Record, frozen=True):

@@ -2,36 +2,60 @@
 
 Variants that are timed live side by side and take turns in short blocks, all but one frozen. A machine
 that drifts, or is busy with something else for a while, then slows them all alike, and their ratios
-within a round hold.
+within a round hold. Each is launched more than once: what differs from one process to the next, such as where
+its memory lies, is no effect of a variant.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
+from typing import Protocol
+
+import psutil
 
 from .attempt import Attempt, Observer
-from .evidence import FEWEST_BLOCKS
+from .evidence import FEWEST_BLOCKS, timed_blocks
 from .launch import Launcher
-from .records import Block, Failure, Plan, VariantResult
+from .records import Block, Failure, Plan, Settings, Usage, VariantResult
 from .session import Go
+from .statistics import paired_ratio_interval
 from .variants import VARIANTS
 
-#: The budget is spent in about that many rounds. The fewest blocks that count must be had, unless that
-#: takes more than so many budgets.
-ROUNDS, MOST_BUDGETS = 20, 4.0
+#: A launch's part of the budget is spent in about that many rounds. The fewest blocks that count must be had,
+#: unless that takes more than so many budgets.
+ROUNDS, MOST_BUDGETS = 10, 4.0
 
-#: With few steps asked for there are fewer rounds, down to the fewest that count, before blocks get shorter.
-SHORTEST_BLOCK_STEPS = 4
+#: Rounds end early when every variant's ratio to the baseline is known to within this fraction of it.
+NARROW_ENOUGH = 0.025
+
+#: So many children load at once where they share no accelerator. On one, kernels are chosen by timing them,
+#: which another process would disturb.
+MOST_LOADING = 4
+
+#: A child is started beside others only while so many times the memory of the largest is available.
+SPARE_MEMORY = 1.25
 
 NOT_REACHED = "The audit was interrupted before it."
 SAME_FAILURE = "The baseline failed, and this would fail in the same way."
 
 
-def run(plan: Plan, folder: Path, observer: Observer, launcher: Launcher) -> tuple[VariantResult, ...]:
+class Sampler(Protocol):
+    """Tells what the machine did between two moments; `tfaudit.sampling.Sampler` does."""
+
+    def begin(self, pid: int) -> None: ...
+
+    def end(self) -> Usage: ...
+
+
+def run(
+    plan: Plan, folder: Path, observer: Observer, launcher: Launcher, sampler: Sampler
+) -> tuple[VariantResult, ...]:
     """Run every variant of ``plan`` into a folder of its own in ``folder``; return results in that order.
 
     An interrupt ends the run, not the report: what follows is recorded as not run.
@@ -39,7 +63,7 @@ def run(plan: Plan, folder: Path, observer: Observer, launcher: Launcher) -> tup
     scratch = Path(tempfile.mkdtemp(prefix="tfaudit-"))
     attempts = [Attempt(plan, name, folder / name, scratch, observer) for name in plan.variants]
     try:
-        measure(plan, attempts, launcher, observer)
+        Run(plan, launcher, observer, sampler).measure(attempts)
     except KeyboardInterrupt:
         for attempt in attempts:
             interrupt(attempt)
@@ -50,62 +74,125 @@ def run(plan: Plan, folder: Path, observer: Observer, launcher: Launcher) -> tup
     return tuple(attempt.result for attempt in attempts)
 
 
-def measure(plan: Plan, attempts: Sequence[Attempt], launcher: Launcher, observer: Observer) -> None:
-    """Time the variants that are to be timed in turns; run the others one after another."""
-    timed = [attempt for attempt in attempts if VARIANTS[attempt.variant].purpose == "time"]
-    ready, crowded = [], []
-    for attempt in timed:
-        if stops_all(attempts[0]):
-            break
-        attempt.start(launcher)
-        if attempt.until_ready():
-            attempt.freeze()
-            ready.append(attempt)
-        elif ready and ran_out_of_memory(attempt.result):
-            crowded.append(attempt)
-        else:
-            attempt.end()
-    take_turns(plan, ready, observer)
-    for attempt in crowded:
-        attempt.start_over()
-        attempt.start(launcher)
-        if attempt.until_ready():
-            take_turns(plan, [attempt], observer)
-        attempt.end()
-    for attempt in attempts:
-        if stops_all(attempts[0]):
-            skip(attempt, SAME_FAILURE)
-        elif attempt not in timed:
-            attempt.start(launcher)
-            attempt.until_ready()
-        attempt.end()
+class Run:
+    """Which child does what when. ``attempts[0]`` is the baseline."""
 
+    def __init__(self, plan: Plan, launcher: Launcher, observer: Observer, sampler: Sampler) -> None:
+        self._settings = plan.settings
+        self._launcher, self._observer, self._sampler = launcher, observer, sampler
 
-def take_turns(plan: Plan, ready: Sequence[Attempt], observer: Observer) -> None:
-    """Measure block after block of each, in an order that is reversed every round."""
-    alive = list(ready)
-    order = next_block(plan, len(alive))
-    direction = 1
-    while alive and progress(plan, blocks_of(alive)) < 1.0:
-        for attempt in alive[::direction]:
-            attempt.thaw()
-            if attempt.measure(order):
-                attempt.freeze()
-                done = progress(plan, blocks_of(alive))
-                observer.block_measured(attempt.variant, done, last_rate(attempt.result.blocks))
-            else:
-                alive.remove(attempt)
+    def measure(self, attempts: Sequence[Attempt]) -> None:
+        """Time the variants that are to be timed in turns; run the others one after another."""
+        timed = [attempt for attempt in attempts if VARIANTS[attempt.variant].purpose == "time"]
+        for launch in range(self._settings.launches):
+            going = [attempt for attempt in timed if attempt.result.failure is None]
+            if attempts[0] not in going:
+                break
+            self._time(going, launch)
+        for attempt in timed:
+            if not stops_all(attempts[0]) or attempt is attempts[0]:
                 attempt.end()
-        direction = -direction
-    for attempt in alive:
-        attempt.thaw()
-        attempt.finish()
-        attempt.end()
+        for attempt in attempts:
+            if stops_all(attempts[0]):
+                skip(attempt, SAME_FAILURE)
+            elif attempt not in timed:
+                attempt.start(self._launcher)
+                attempt.until_ready()
+            attempt.end()
+
+    def _time(self, attempts: Sequence[Attempt], launch: int) -> None:
+        together = [attempt for attempt in attempts if not attempt.result.alone]
+        crowded = [attempt for attempt in attempts if attempt.result.alone]
+        ready = self._bring_up(together, crowded, launch)
+        self._take_turns(ready, launch)
+        for attempt in crowded:
+            if not attempt.result.alone:
+                attempt.start_over()
+            self._take_turns(self._bring_up([attempt], [], launch), launch)
+
+    def _bring_up(self, attempts: Sequence[Attempt], crowded: list[Attempt], launch: int) -> list[Attempt]:
+        """Start a launch of each and return those that are warm, frozen.
+
+        What memory does not hold beside the others is left to ``crowded``. The first is alone until the
+        user's program has loaded, which it may not.
+        """
+        waiting, loading, ready = list(attempts), list[Attempt](), list[Attempt]()
+        while waiting or loading:
+            while waiting and len(loading) < loading_at_once(attempts[0]):
+                beside = [*ready, *loading]
+                if beside and not has_room(beside):
+                    if loading:
+                        break
+                    crowded += waiting
+                    waiting.clear()
+                    break
+                loading.append(waiting.pop(0))
+                loading[-1].start(self._launcher, launch)
+            wait([attempt.connection for attempt in loading if attempt.connection], timeout=0.1)
+            for attempt in list(loading):
+                if attempt.hear(wait_s=0.0) and not attempt.is_ready:
+                    continue
+                loading.remove(attempt)
+                if attempt.is_ready:
+                    attempt.freeze()
+                    ready.append(attempt)
+                elif ready and ran_out_of_memory(attempt.result):
+                    crowded.append(attempt)
+                else:
+                    attempt.stop()
+            if stops_all(attempts[0]):
+                for attempt in loading:
+                    attempt.stop()
+                return []
+        return sorted(ready, key=attempts.index)
+
+    def _take_turns(self, ready: Sequence[Attempt], launch: int) -> None:
+        """Measure block after block of each, in an order that is reversed every round."""
+        alive = list(ready)
+        order = next_block(self._settings, len(alive))
+        number = 0
+        while alive and not self._done(alive, launch):
+            for attempt in alive[:: -1 if number % 2 else 1]:
+                self._sampler.begin(attempt.pid)
+                went_well = attempt.measure(order, number)
+                attempt.note_usage(self._sampler.end())
+                if went_well:
+                    done = (launch + self._progress(alive, launch)) / self._settings.launches
+                    self._observer.block_measured(attempt.variant, done, last_rate(attempt.result.blocks))
+                else:
+                    alive.remove(attempt)
+                    attempt.stop()
+            number += 1
+        for attempt in alive:
+            attempt.finish()
+
+    def _done(self, alive: Sequence[Attempt], launch: int) -> bool:
+        return self._progress(alive, launch) >= 1.0 or (
+            self._settings.steps is None and is_narrow([blocks_of(attempt, launch) for attempt in alive])
+        )
+
+    def _progress(self, alive: Sequence[Attempt], launch: int) -> float:
+        return progress(self._settings, [blocks_of(attempt, launch) for attempt in alive])
 
 
-def blocks_of(attempts: Sequence[Attempt]) -> list[tuple[Block, ...]]:
-    """Each variant's blocks so far."""
-    return [attempt.result.blocks for attempt in attempts]
+def blocks_of(attempt: Attempt, launch: int) -> tuple[Block, ...]:
+    """A variant's blocks of one launch so far."""
+    return tuple(block for block in attempt.result.blocks if block.launch == launch)
+
+
+def loading_at_once(first: Attempt) -> int:
+    """How many children may load side by side, given the first to be started."""
+    environment = first.result.environment
+    accelerated = environment is not None and any(device.kind != "CPU" for device in environment.devices)
+    if accelerated or not first.has_loaded:
+        return 1
+    return min(os.cpu_count() or 1, MOST_LOADING)
+
+
+def has_room(beside: Sequence[Attempt]) -> bool:
+    """Whether the machine's memory holds another child like these."""
+    largest = max(attempt.memory_bytes() for attempt in beside)
+    return bool(psutil.virtual_memory().available >= SPARE_MEMORY * largest)
 
 
 def last_rate(blocks: Sequence[Block]) -> float:
@@ -116,7 +203,9 @@ def last_rate(blocks: Sequence[Block]) -> float:
 def stops_all(baseline: Attempt) -> bool:
     """Whether the baseline, the first to run, could not even start or load."""
     failure = baseline.result.failure
-    return failure is not None and (failure.phase == "start" or failure.blames_target)
+    if failure is None or baseline.result.blocks:
+        return False
+    return failure.phase == "start" or failure.blames_target
 
 
 def ran_out_of_memory(result: VariantResult) -> bool:
@@ -150,29 +239,41 @@ def interrupt(attempt: Attempt) -> None:
 # How long to measure
 
 
-def next_block(plan: Plan, variants: int) -> Go:
+def next_block(settings: Settings, variants: int) -> Go:
     """What each of so many variants measures per round."""
-    steps, budget_s = plan.settings.steps, plan.settings.time_budget_s
-    longest = math.ceil((steps or 1) / FEWEST_BLOCKS)
+    budget_s = settings.time_budget_s
+    per_round = settings.launches * ROUNDS
+    share_s = budget_s / per_round / max(1, variants) if budget_s and not settings.steps else 0.0
     return Go(
-        min_steps=max(math.ceil((steps or 1) / ROUNDS), min(SHORTEST_BLOCK_STEPS, longest)),
-        min_duration_s=budget_s / ROUNDS / max(1, variants) if budget_s and not steps else 0.0,
-        max_duration_s=min(plan.settings.phase_timeout_s / 4, (budget_s or 240.0) / 4),
+        min_steps=math.ceil((settings.steps or 1) / per_round),
+        min_duration_s=max(settings.shortest_block_s, share_s),
+        max_duration_s=min(settings.phase_timeout_s / 4, (budget_s or 240.0) / 4),
     )
 
 
-def progress(plan: Plan, blocks: Sequence[Sequence[Block]]) -> float:
-    """How much of the measuring is done, from 0 to 1, given each variant's blocks.
+def progress(settings: Settings, blocks: Sequence[Sequence[Block]]) -> float:
+    """How much of a launch is measured, from 0 to 1, given each variant's blocks in it.
 
-    It ends with the steps asked for, or when the time is spent, whichever comes first; without
-    ``--steps`` not before a few blocks were had, unless these would take several times the budget.
+    It ends with the steps asked for, or when the time is spent, whichever comes first; but not before a few
+    blocks were had, unless these would take several times the budget.
     """
-    steps, budget_s = plan.settings.steps, plan.settings.time_budget_s
+    steps, budget_s, launches = settings.steps, settings.time_budget_s, settings.launches
+    rounds = min(len(own) for own in blocks) / math.ceil(FEWEST_BLOCKS / launches)
     done = 0.0
     if steps is not None:
-        done = min(sum(block.steps for block in own) / steps for own in blocks)
+        done = min(rounds, *(sum(block.steps for block in own) / steps * launches for own in blocks))
     if budget_s is not None:
-        part = sum(block.duration_ns for own in blocks for block in own) / 1e9 / budget_s
-        enough = steps is not None or part >= MOST_BUDGETS
-        done = max(done, part if enough else min(part, min(len(own) for own in blocks) / FEWEST_BLOCKS))
+        part = sum(block.duration_ns for own in blocks for block in own) / 1e9 / budget_s * launches
+        done = max(done, part if part >= MOST_BUDGETS else min(part, rounds))
     return min(1.0, done)
+
+
+def is_narrow(blocks: Sequence[Sequence[Block]]) -> bool:
+    """Whether the ratio of each to the first is known well enough, given each one's blocks of a launch."""
+    reference, *others = [timed_blocks(own) for own in blocks]
+    if not others or len(reference) < FEWEST_BLOCKS:
+        return False
+    ratios = [paired_ratio_interval(own, reference) for own in others]
+    return all(
+        ratio is not None and (ratio.high - ratio.low) / 2 <= NARROW_ENOUGH * ratio.median for ratio in ratios
+    )

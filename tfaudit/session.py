@@ -42,6 +42,7 @@ class Found(Record, frozen=True, tag="found"):
     traces: int | None = None
     peak_device_bytes: int | None = None
     peak_host_bytes: int | None = None
+    notes: tuple[str, ...] | None = None
 
 
 class Warm(Record, frozen=True, tag="warm"):

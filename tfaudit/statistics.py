@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .records import Interval
@@ -27,43 +28,79 @@ def median_interval(values: Sequence[float]) -> Interval | None:
     return _interval(float(np.median(values)), medians)
 
 
-def rate_interval(amounts: Sequence[float], durations_s: Sequence[float]) -> Interval | None:
-    """All amounts over all of the time, and what that is in resamples of the blocks.
+#: What was measured in each turn of one variant, by launch and round: an amount, and the seconds it took.
+Turns = Mapping[tuple[int, int], tuple[float, float]]
 
-    Not the median of the blocks' own rates: that would leave out what happens in few of them, such as the
-    stall at the start of an epoch, which a user's own run pays for. None without a block that took time.
+
+def rate_interval(turns: Turns) -> Interval | None:
+    """All amounts over all of the time. None without a turn that took time.
+
+    Not the median of the turns' own rates: that would leave out what happens in few of them, such as the
+    stall at the start of an epoch, which a user's own run pays for.
+    The interval holds 95 % of what resamples of the turns, within each launch, give; and every launch's own
+    rate, since what differs from launch to launch no number of turns within them averages out.
     """
-    if sum(durations_s) <= 0:
+    if sum(time_s for _, time_s in turns.values()) <= 0:
         return None
-    import numpy as np
-
-    blocks = np.array([amounts, durations_s], dtype=float)
-    drawn = np.random.default_rng(SEED).integers(blocks.shape[1], size=(RESAMPLES, blocks.shape[1]))
-    amount, time_s = blocks[:, drawn].sum(axis=2)
-    return _interval(float(np.median(amount / time_s)), amount / time_s)
+    drawn, parts = _resampled(turns, sorted(turns))
+    return _interval(_rate(turns.values()), drawn, parts)
 
 
-#: Blocks of one variant: amounts, and the seconds that they took.
-Blocks = Sequence[tuple[float, float]]
+def paired_ratio_interval(turns: Turns, reference: Turns) -> Interval | None:
+    """The ratio of two rates over the turns that both sides have, whole rounds being resampled.
 
-
-def paired_ratio_interval(blocks: Blocks, reference: Blocks) -> Interval | None:
-    """The ratio of two rates over the rounds that both sides have, whole rounds being resampled.
-
-    ``blocks[i]`` and ``reference[i]`` are of the same round, so what slows a whole round slows both and
-    cancels. The rates are those of `rate_interval`, so that a ratio fits the rates it stands beside.
+    What slows a whole round slows both sides and cancels. The rates are those of `rate_interval`, so that a
+    ratio fits the rates it stands beside; the interval is formed in the same way.
     None when no round is left, or the reference did nothing.
     """
-    rounds = min(len(blocks), len(reference))
-    if not rounds or not sum(amount for amount, _ in reference[:rounds]):
+    rounds = sorted(turns.keys() & reference.keys())
+    if not rounds or not sum(reference[number][0] for number in rounds):
         return None
+    drawn, parts = _resampled(turns, rounds)
+    other_drawn, other_parts = _resampled(reference, rounds)
+    ratio = _rate([turns[number] for number in rounds]) / _rate([reference[number] for number in rounds])
+    return _interval(ratio, drawn / other_drawn, parts / other_parts)
+
+
+def time_shares(chain: Sequence[Turns]) -> list[Interval]:
+    """What each adds to the time per amount of the one before, as a share of the last one's.
+
+    Over the turns that all have, whole rounds being resampled; empty when there are none.
+    """
+    rounds = sorted(set.intersection(*(set(turns) for turns in chain)))
+    if not rounds or not all(sum(turns[number][0] for number in rounds) for turns in chain):
+        return []
+    values = [1 / _rate([turns[number] for number in rounds]) for turns in chain]
+    sampled = [tuple(1 / rates for rates in _resampled(turns, rounds)) for turns in chain]
+    whole, (drawn, parts) = values[-1], sampled[-1]
+    shares = [_interval(values[0] / whole, sampled[0][0] / drawn, sampled[0][1] / parts)]
+    for number in range(1, len(chain)):
+        (before, before_parts), (after, after_parts) = sampled[number - 1 : number + 1]
+        share = (values[number] - values[number - 1]) / whole
+        shares.append(_interval(share, (after - before) / drawn, (after_parts - before_parts) / parts))
+    return shares
+
+
+def _rate(turns: Iterable[tuple[float, float]]) -> float:
+    amounts, times_s = zip(*turns, strict=True)
+    return float(sum(amounts) / sum(times_s))
+
+
+def _resampled(turns: Turns, rounds: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Rates in resamples of the turns, drawn within each launch, and each launch's own rate.
+
+    The same ``rounds`` are drawn whatever the turns, so that two sides can be paired.
+    """
     import numpy as np
 
-    drawn = np.random.default_rng(SEED).integers(rounds, size=(RESAMPLES, rounds))
-    amount, time_s = np.array(blocks[:rounds], dtype=float).T[:, drawn].sum(axis=2)
-    other_amount, other_time_s = np.array(reference[:rounds], dtype=float).T[:, drawn].sum(axis=2)
-    ratios = (amount / time_s) / (other_amount / other_time_s)
-    return _interval(float(np.median(ratios)), ratios)
+    generator = np.random.default_rng(SEED)
+    total = np.zeros((2, RESAMPLES))
+    parts = []
+    for launch in sorted({launch for launch, _ in rounds}):
+        own = np.array([turns[number] for number in rounds if number[0] == launch], dtype=float).T
+        total += own[:, generator.integers(own.shape[1], size=(RESAMPLES, own.shape[1]))].sum(axis=2)
+        parts.append(own[0].sum() / own[1].sum())
+    return total[0] / total[1], np.array(parts)
 
 
 def ratio_interval(values: Sequence[float], reference: Sequence[float]) -> Interval | None:
@@ -86,12 +123,32 @@ def _resampled_medians(values: Sequence[float], generator: np.random.Generator) 
     return np.asarray(np.median(drawn, axis=1))
 
 
-def _interval(median: float, resampled: np.ndarray) -> Interval:
+def _interval(value: float, resampled: np.ndarray, parts: Sequence[float] | np.ndarray = ()) -> Interval:
+    """95 % of the resampled values, widened to hold the value and its parts."""
     import numpy as np
 
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail])
-    return Interval(median=median, low=float(low), high=float(high))
+    return Interval(median=value, low=float(min(low, value, *parts)), high=float(max(high, value, *parts)))
+
+
+def kendall_p_value(series: Sequence[Sequence[float]]) -> float:
+    """The two-sided p-value of a trend that all series share; 1 when none has more than one value.
+
+    Kendall's S of each series, summed, over the root of their summed variances with ties accounted for
+    (Mann 1945, Kendall 1975; the sum over series is Hirsch, Slack and Smith's seasonal test of 1982).
+    """
+    total, variance = 0, 0.0
+    for values in series:
+        total += sum(
+            (later > value) - (later < value) for n, value in enumerate(values) for later in values[n:]
+        )
+        counts = [len(values), *(-values.count(value) for value in set(values))]
+        variance += sum(math.copysign(n * n - abs(n), n) * (2 * abs(n) + 5) for n in counts) / 18
+    if variance <= 0:
+        return 1.0
+    z = max(0.0, abs(total) - 1) / math.sqrt(variance)
+    return math.erfc(z / math.sqrt(2))
 
 
 def verdict(ratio: Interval) -> str:

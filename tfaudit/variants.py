@@ -85,12 +85,40 @@ def cached_input(job: VariedJob) -> VariedJob:
 
 
 @variant()
+def constant_batch(job: VariedJob) -> VariedJob:
+    """One batch that lies on the device.
+
+    No dataset and no copy to the device: what the model could do if its input were there already.
+    """
+    return feeding.constant_batch(job)
+
+
+@variant()
+def source_cached(job: VariedJob) -> VariedJob:
+    """Its source in memory.
+
+    What the sources of the pipeline read is held in memory, a bounded number of elements; all that follows is
+    done as before: what the job could do if its storage cost nothing.
+    """
+    return feeding.cache_sources(job)
+
+
+@variant()
 def input_only(job: VariedJob) -> VariedJob:
     """Input alone, no training.
 
     Keras's own loop over the data with a step that does nothing: what the pipeline can deliver.
     """
     return replace(job, trains=False, jit_compile=False)
+
+
+@variant()
+def source_cached_input_only(job: VariedJob) -> VariedJob:
+    """Its source in memory, no training.
+
+    What the pipeline can deliver if its storage costs nothing: fetching told apart from preprocessing.
+    """
+    return input_only(feeding.cache_sources(job))
 
 
 @variant(dtype_policy="mixed_bfloat16")

@@ -70,7 +70,7 @@ class Worker:
         self._enter("load")
         try:
             prepare(self.request)
-            set_up(self.variant, self.request.seed)
+            set_up(self.variant, self.request.seed, self.request.launch)
             target.load(self.request.target, then=self.measure)
         except BaseException as error:
             return self._fail(failures.while_loading(error, name))
@@ -100,9 +100,10 @@ class Worker:
         job = replace(job, fit={**job.fit, "callbacks": kept})
         self.channel.send(Found(program=jobs.describe(job, facts), environment=jobs.environment()))
         job = apply(self.variant, job)
+        self.channel.send(Found(notes=job.notes or None))
         probe = None
         if job.train_step is None:
-            probe = measure.StepProbe(job.model.train_step if job.trains else no_step)
+            probe = measure.StepProbe(job.model.train_step if job.trains else no_step, job.constant)
         recorder = self._recorder(job)
         measure.train(job, recorder, probe)
         if isinstance(recorder, Tracing):
@@ -160,8 +161,12 @@ def prepare(request: VariantRequest) -> None:
     os.chdir(request.working_directory)
 
 
-def set_up(variant: Variant, seed: int) -> None:
-    """What must be in force before the user's code runs: seeds, dtype policy, placement logging."""
+def set_up(variant: Variant, seed: int, launch: int) -> None:
+    """What must be in force before the user's code runs: seeds, dtype policy, placement logging.
+
+    Every launch has seeds of its own, also where the program sets them itself: two launches of the baseline
+    then show how far the loss depends on them.
+    """
     import keras
     import tensorflow as tf
 
@@ -171,7 +176,9 @@ def set_up(variant: Variant, seed: int) -> None:
             f"Keras runs on {keras.backend.backend()} here: tfaudit measures Keras on TensorFlow"
             " (unset KERAS_BACKEND).",
         )
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(seed + launch)
+    if launch:
+        shift_seeds(launch)
     if variant.dtype_policy:
         keras.config.set_dtype_policy(variant.dtype_policy)
         if importlib.util.find_spec("tf_keras"):
@@ -179,6 +186,19 @@ def set_up(variant: Variant, seed: int) -> None:
             tf_keras.mixed_precision.set_global_policy(variant.dtype_policy)
     if variant.purpose == "log":
         tf.debugging.set_log_device_placement(True)
+
+
+def shift_seeds(by: int) -> None:
+    """Have the functions that set all of a program's seeds add to what they are given."""
+    import tensorflow as tf
+
+    names = ("keras.utils", "keras._tf_keras.keras.utils", "tf_keras.utils")
+    modules = [
+        importlib.import_module(name) for name in names if importlib.util.find_spec(name.split(".")[0])
+    ]
+    for module, name in [(tf.random, "set_seed"), *((module, "set_random_seed") for module in modules)]:
+        original = getattr(module, name)
+        setattr(module, name, lambda seed, original=original: original(seed + by))
 
 
 def apply(variant: Variant, job: VariedJob) -> VariedJob:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tfaudit import checking
 from tfaudit.evidence import Evidence, TraceEvidence
@@ -22,7 +24,9 @@ from tfaudit.records import (
     Source,
     Stage,
     Target,
+    Usage,
     VariantResult,
+    WarmUp,
     write,
 )
 from tfaudit.variants import VARIANTS
@@ -43,25 +47,61 @@ def block(samples_per_s: float, *, loss: float | None = 0.5, **fields: Any) -> B
     return Block(**{"duration_ns": 10 * step_ns, "loss": loss, **fields})
 
 
-def measured(identifier: str, rates: float | Sequence[float] = 100.0, **fields: Any) -> VariantResult:
-    """A variant that ran to its end, with one block per rate."""
+def usage(**fields: Any) -> Usage:
+    """A second in which half of four cores was busy, all of it with the job."""
+    quiet = {"duration_s": 1.0, "busy_core_s": (0.5,) * 4, "iowait_core_s": 0.0, "core_limit": 4.0}
+    return Usage(**{**quiet, "job_cpu_s": 2.0, **fields})
+
+
+def in_rounds(blocks: Iterable[Block], launches: int = 1) -> tuple[Block, ...]:
+    """Blocks numbered as those of one round after another, dealt to so many launches."""
+    blocks = tuple(blocks)
+    per_launch = max(1, -(-len(blocks) // launches))
+    return tuple(
+        msgspec.structs.replace(block, launch=number // per_launch, round=number % per_launch)
+        for number, block in enumerate(blocks)
+    )
+
+
+def measured(
+    identifier: str, rates: float | Sequence[float] = 100.0, *, launches: int = 1, **fields: Any
+) -> VariantResult:
+    """A variant that ran to its end, with one block per rate, in so many launches."""
     rates = [rates] * BLOCKS if isinstance(rates, (int, float)) else rates
     fields = {
         "status": "measured",
-        "blocks": tuple(map(block, rates)),
+        "blocks": map(block, rates),
         "resolved": RESOLVED,
         "traces": 1,
         "train_ops": {"MatMul": 2},
         **fields,
     }
-    return VariantResult(id=identifier, **fields)
+    return VariantResult(id=identifier, **{**fields, "blocks": in_rounds(fields["blocks"], launches)})
+
+
+def learned(
+    identifier: str,
+    *losses: dict[int, float | None],
+    rate: float = 100.0,
+    last: float | None = 0.5,
+    **fields: Any,
+) -> VariantResult:
+    """A variant with one dict of losses by step for each of its launches, and the ``last`` of all."""
+    blocks = [
+        block(rate, loss=last, losses=own if number == 0 else {})
+        for own in losses
+        for number in range(BLOCKS)
+    ]
+    warm_ups = tuple(WarmUp(first_step_ns=1, step_ns=()) for _ in losses)
+    fields = {"blocks": blocks, "warm_ups": warm_ups, **fields}
+    return measured(identifier, launches=max(1, len(losses)), **fields)
 
 
 def failed(identifier: str, kind: str, phase: str = "measure", *rates: float, **fields: Any) -> VariantResult:
     """A variant that ended badly after some blocks, before it told its configuration."""
     failure = Failure(phase=phase, kind=kind, message=f"{identifier} ended: {kind}.")
     status = "not-run" if kind == "not-run" else "failed"
-    blocks = tuple(map(block, rates))
+    blocks = in_rounds(map(block, rates))
     return VariantResult(id=identifier, **{"status": status, "failure": failure, "blocks": blocks, **fields})
 
 

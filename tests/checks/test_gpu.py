@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks.builders import CPU, GPU, RESOLVED, block, evidence, failed, judged, measured, program
+from checks.builders import CPU, GPU, RESOLVED, evidence, failed, judged, learned, measured, program
 from msgspec.structs import replace
 
 from tfaudit.evidence import Evidence
@@ -14,7 +14,9 @@ from tfaudit.records import Placement, Stage, Status, WarmUp
 # 5.1 ------------------------------------------------------------------------------------------------
 
 MIXED = replace(RESOLVED, dtype_policy="mixed_bfloat16")
-DIVERGED = measured("float16", blocks=tuple(block(200.0, loss=None) for _ in range(6)))
+DIVERGED = learned("float16", {8: None}, {8: None}, rate=200.0)
+ASTRAY = learned("float16", {8: 1.25}, {8: 1.35}, rate=200.0)
+LEARNED = learned("baseline", {8: 1.0}, {8: 1.1})
 
 PRECISION = {
     "bfloat16 26 % faster": (evidence(baseline=100.0, bfloat16=126.0), Status.FAIL),
@@ -28,14 +30,27 @@ PRECISION = {
         evidence(measured("baseline", 100.0, resolved=MIXED), float16=200.0),
         Status.PASS,
     ),
-    "a loss that is no number is no gain": (evidence(DIVERGED, baseline=100.0), Status.WARN),
+    "a loss that is no number is no gain": (evidence(DIVERGED, LEARNED), Status.WARN),
     "a loss that is no number, beside a good one": (
-        evidence(DIVERGED, baseline=100.0, bfloat16=104.0),
+        evidence(DIVERGED, LEARNED, learned("bfloat16", {8: 1.0}, {8: 1.1}, rate=104.0)),
         Status.WARN,
     ),
     "the baseline has no loss either": (
-        evidence(DIVERGED, measured("baseline", blocks=tuple(block(100.0, loss=None) for _ in range(6)))),
+        evidence(DIVERGED, learned("baseline", {8: None}, {8: None})),
         Status.FAIL,
+    ),
+    "a loss that goes astray is no gain": (evidence(ASTRAY, LEARNED), Status.WARN),
+    "a loss that goes astray without a gain": (
+        evidence(learned("float16", {8: 1.25}, {8: 1.35}), LEARNED),
+        Status.UNKNOWN,
+    ),
+    "a loss that follows": (
+        evidence(learned("float16", {8: 1.05}, {8: 1.05}, rate=200.0), LEARNED),
+        Status.FAIL,
+    ),
+    "a gain that waiting for input hides": (
+        evidence(baseline=100.0, bfloat16=100.0, cached_input=200.0),
+        Status.PASS,
     ),
     "neither was run": (evidence(baseline=100.0), Status.UNKNOWN),
     "both took no effect": (
@@ -65,9 +80,27 @@ def test_the_better_precision_is_recommended() -> None:
 
 
 def test_a_precision_whose_loss_is_no_number_is_never_recommended() -> None:
-    result = judged("5.1", evidence(DIVERGED, baseline=100.0))
-    assert result.summary == "Faster, but its loss was no number: float16. Do not use it."
+    result = judged("5.1", evidence(DIVERGED, LEARNED))
+    assert result.summary == (
+        "float16 is faster, but the loss was no number after 8 steps. Do not use it as it is."
+    )
     assert result.fix == ""
+
+
+def test_a_precision_whose_loss_goes_astray_is_never_recommended() -> None:
+    result = judged("5.1", evidence(ASTRAY, LEARNED))
+    assert result.summary == (
+        "float16 is faster, but the loss left the baseline's by more than another seed does (8 steps). Do not"
+        " use it as it is."
+    )
+    assert result.fix == ""
+    facts = {fact.name: fact.value for fact in result.facts}
+    assert facts["float16 loss distance in seed spreads"] == pytest.approx(2.5)
+
+
+def test_a_gain_that_waiting_for_input_hides_is_said_to_be_hidden() -> None:
+    result = judged("5.1", evidence(baseline=100.0, bfloat16=100.0, cached_input=200.0))
+    assert result.summary.endswith("which hides what it would gain: mend that first (1.8).")
 
 
 def test_why_a_precision_took_no_effect_is_said() -> None:
@@ -130,8 +163,8 @@ def test_the_samples_that_earn_compiling_back_are_stated() -> None:
     result = judged(
         "5.2",
         evidence(
-            measured("xla", 200.0, warm_up=WarmUp(first_step_ns=10_000_000_000, step_ns=())),
-            measured("no-xla", 100.0, warm_up=WarmUp(first_step_ns=1_000_000_000, step_ns=())),
+            measured("xla", 200.0, warm_ups=(WarmUp(first_step_ns=10_000_000_000, step_ns=()),)),
+            measured("no-xla", 100.0, warm_ups=(WarmUp(first_step_ns=1_000_000_000, step_ns=()),)),
             baseline=100.0,
         ),
     )
@@ -144,7 +177,9 @@ def test_compiling_is_never_earned_back_when_xla_is_no_faster() -> None:
     result = judged(
         "5.2",
         evidence(
-            measured("xla", 100.0, warm_up=warm), measured("no-xla", 100.0, warm_up=warm), baseline=100.0
+            measured("xla", 100.0, warm_ups=(warm,)),
+            measured("no-xla", 100.0, warm_ups=(warm,)),
+            baseline=100.0,
         ),
     )
     assert "samples to earn compiling back" not in {fact.name for fact in result.facts}

@@ -23,10 +23,10 @@ def trace(steps: int, planes: int = 0, problem: str = "") -> TraceEvidence:
     return TraceEvidence(bytes=1000, summary=None if problem else summary, problem=problem)  # type: ignore[arg-type]
 
 
-def steps(*step_ns: int) -> tuple[Block, ...]:
+def steps(*step_ns: int, **fields: Any) -> tuple[Block, ...]:
     """Eight blocks at one rate, the last of which took the given steps."""
     usual = block(100.0, step_ns=(1_000_000,) * 10)
-    return (*(usual,) * 7, block(100.0, step_ns=step_ns))
+    return (*(usual,) * 7, block(100.0, step_ns=step_ns, **fields))
 
 
 CASES = {
@@ -66,6 +66,16 @@ CASES = {
     "1.3 steps of twice the median are no outliers": (
         "1.3",
         evidence(measured("baseline", blocks=steps(*[2_000_000] * 10))),
+        Status.PASS,
+    ),
+    "1.3 a stall of ten steps where an epoch begins": (
+        "1.3",
+        evidence(measured("baseline", blocks=steps(13_000_000, *[1_000_000] * 9, epoch_starts=(0,)))),
+        Status.WARN,
+    ),
+    "1.3 a stall of three steps where an epoch begins": (
+        "1.3",
+        evidence(measured("baseline", blocks=steps(9_000_000, *[1_000_000] * 9, epoch_starts=(0,)))),
         Status.PASS,
     ),
     "1.3 no baseline": ("1.3", evidence(failed("baseline", "raised")), Status.UNKNOWN),
@@ -159,6 +169,18 @@ def test_the_share_reached_and_the_gain_are_stated() -> None:
     assert result.summary == "Training reaches 50 % of what it does on cached input."
     assert result.gain is not None
     assert (result.gain.median, result.gain.low, result.gain.high) == (2.0, 2.0, 2.0)
+
+
+def test_what_a_step_goes_to_is_stated() -> None:
+    """10 ms per sample in all, of which 4 are left with cached input, 2 with a constant batch."""
+    given = evidence(baseline=100.0, source_cached=125.0, cached_input=250.0, constant_batch=500.0)
+    result = judged("1.8", given)
+    assert result.summary == (
+        "Training reaches 40 % of what it does on cached input. Of a step's time 20 % is computing, 20 % is"
+        " copying, 40 % is preprocessing and 20 % is fetching."
+    )
+    facts = {fact.name: fact.value for fact in result.facts if fact.unit == "fraction"}
+    assert facts == pytest.approx({"computing": 0.2, "copying": 0.2, "preprocessing": 0.4, "fetching": 0.2})
 
 
 def test_the_target_per_dollar_is_stated_with_a_price() -> None:

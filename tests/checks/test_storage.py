@@ -29,6 +29,37 @@ def test_input_headroom(case: str) -> None:
     assert judged("3.3", given).status == status
 
 
+HELD = {
+    "26 % faster": (evidence(baseline=100.0, source_cached=126.0), Status.FAIL),
+    "24 % faster": (evidence(baseline=100.0, source_cached=124.0), Status.WARN),
+    "6 % faster": (evidence(baseline=100.0, source_cached=106.0), Status.WARN),
+    "4 % faster": (evidence(baseline=100.0, source_cached=104.0), Status.PASS),
+    "slower": (evidence(baseline=100.0, source_cached=90.0), Status.PASS),
+    "the lower end decides": (evidence(baseline=100.0, source_cached=[110.0, 150.0] * 3), Status.WARN),
+    "nothing is read": (
+        evidence(failed("source-cached", "unsupported"), baseline=100.0),
+        Status.NOT_APPLICABLE,
+    ),
+    "it failed": (evidence(failed("source-cached", "raised"), baseline=100.0), Status.UNKNOWN),
+    "it was not run": (evidence(baseline=100.0), Status.UNKNOWN),
+    "no baseline": (evidence(source_cached=100.0), Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_storage_cost(case: str) -> None:
+    """3.4: source cached ÷ baseline."""
+    given, status = HELD[case]
+    assert judged("3.4", given).status == status
+
+
+def test_what_is_held_and_what_that_bounds_is_noted() -> None:
+    held = measured("source-cached", 130.0, notes=("32 of 1,280 elements are held in memory.",))
+    result = judged("3.4", evidence(held, baseline=100.0))
+    assert ("note", "32 of 1,280 elements are held in memory.") in [(f.name, f.value) for f in result.facts]
+    assert result.gain is not None and result.gain_is_bound
+
+
 def test_the_ratio_is_stated() -> None:
     result = judged("3.3", evidence(input_only=200.0, cached_input=100.0))
     assert result.summary == "The pipeline alone delivers 2.00× what the model can take."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from checks.builders import CPU, GPU, callback, evidence, failed, judged, measured, program
+from checks.builders import CPU, GPU, callback, evidence, failed, judged, learned, measured, program
 
 from tfaudit.records import Status
+
+LEARNED = learned("baseline", {8: 1.0}, {8: 1.1})
 
 CASES = {
     "8.1 constant": ("8.1", evidence(baseline=100.0), Status.PASS),
@@ -31,6 +33,28 @@ CASES = {
     "8.5 traced": ("8.5", evidence(baseline=100.0), Status.PASS),
     "8.5 not a traced function": ("8.5", evidence(measured("baseline", traces=None)), Status.UNKNOWN),
     "8.5 no baseline": ("8.5", evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+    "8.6 the loss follows": (
+        "8.6",
+        evidence(LEARNED, learned("xla", {8: 1.2}, {8: 1.1})),
+        Status.PASS,
+    ),
+    "8.6 the loss goes astray": (
+        "8.6",
+        evidence(LEARNED, learned("xla", {8: 1.35}, {8: 1.3})),
+        Status.WARN,
+    ),
+    "8.6 the loss is no number": (
+        "8.6",
+        evidence(LEARNED, learned("float16", {8: None}, {8: 1.0})),
+        Status.WARN,
+    ),
+    "8.6 one launch": (
+        "8.6",
+        evidence(learned("baseline", {8: 1.0}), learned("xla", {8: 1.0})),
+        Status.UNKNOWN,
+    ),
+    "8.6 no loss": ("8.6", evidence(baseline=100.0, xla=100.0), Status.UNKNOWN),
+    "8.6 no baseline": ("8.6", evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
     "8.7 nothing left out": ("8.7", evidence(program=program(callbacks=(callback("History"),))), Status.PASS),
     "8.7 something left out": (
         "8.7",
@@ -50,7 +74,20 @@ def test_status(case: str) -> None:
 
 
 def test_the_noise_is_stated() -> None:
-    assert judged("8.1", evidence(baseline=[90.0, 110.0] * 3)).summary == "The baseline is known to ±6.7 %."
+    result = judged("8.1", evidence(measured("baseline", [90.0, 110.0] * 4, launches=2)))
+    assert result.summary == "The baseline is known to ±7.5 %, from 8 rounds in 2 launches."
+
+
+def test_how_far_launches_lie_apart_is_stated() -> None:
+    result = judged("8.1", evidence(measured("baseline", [100.0] * 4 + [125.0] * 4, launches=2)))
+    assert {fact.name: fact.value for fact in result.facts}["fastest launch over slowest"] == pytest.approx(
+        1.25
+    )
+
+
+def test_what_was_not_measured_beside_the_others_is_named() -> None:
+    result = judged("8.1", evidence(measured("xla", alone=True), baseline=100.0))
+    assert ("not beside the others", "xla") in [(fact.name, fact.value) for fact in result.facts]
 
 
 def test_variants_without_a_result_are_counted_and_their_reasons_listed() -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tfaudit.checking import choose
 from tfaudit.evidence import Evidence
-from tfaudit.records import Block, Interval, Phase, Report, Status, VariantSummary, WarmUp
+from tfaudit.records import Block, Interval, Phase, Report, Settings, Status, VariantSummary, WarmUp
 from tfaudit.report import document
 
 
@@ -84,7 +84,7 @@ def test_a_variants_row() -> None:
             "baseline",
             [90.0, 100.0, 110.0],
             phases=(Phase(name="load", duration_s=1.0),),
-            warm_up=WarmUp(first_step_ns=3_000_000_000, step_ns=()),
+            warm_ups=(WarmUp(first_step_ns=3_000_000_000, step_ns=()),),
             notes=("A note.",),
         ),
         usd_per_hour=3.6,
@@ -122,7 +122,7 @@ def test_a_variant_that_failed_keeps_its_failure_and_its_blocks() -> None:
 
 
 def test_a_first_step_that_was_no_slower_compiled_nothing() -> None:
-    given = evidence(measured("baseline", warm_up=WarmUp(first_step_ns=5, step_ns=())))
+    given = evidence(measured("baseline", warm_ups=(WarmUp(first_step_ns=5, step_ns=()),)))
     assert row(given).compile_s == 0.0
 
 
@@ -221,3 +221,18 @@ def test_the_headline_says_nothing_of_input_when_its_check_is_unknown() -> None:
     """Cached input failed after two blocks at twice the rate: 1.8 is unknown, and so is the bound."""
     given = evidence(failed("cached-input", "killed", "measure", 200.0, 200.0), baseline=100.0)
     assert "ot input-bound" not in built(given).headline
+
+
+@pytest.mark.parametrize(
+    ("launches", "alone", "sentence"),
+    [
+        (1, False, "Each was launched once, so how launches differ is not in the intervals."),
+        (2, False, "Each was launched 2 times, and an interval holds what each launch gave."),
+        (2, True, "Memory did not hold all variants at once. Measured on its own afterwards: xla."),
+    ],
+)
+def test_how_the_numbers_came_about_is_noted(launches: int, alone: bool, sentence: str) -> None:
+    given = evidence(measured("xla", alone=alone), baseline=100.0)
+    given = replace(given, plan=replace(given.plan, settings=Settings(launches=launches)))
+    assert any(sentence in note for note in document.build(given, []).notes) is True
+    assert ("Memory did not" in " ".join(document.build(given, []).notes)) is alone

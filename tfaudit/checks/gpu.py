@@ -5,6 +5,7 @@ Section 5 of the checklist: precision, compilation, placement, shapes.
 
 from __future__ import annotations
 
+from .. import numerics
 from ..checking import (
     Outcome,
     check,
@@ -17,10 +18,15 @@ from ..checking import (
 )
 from ..evidence import Evidence
 from ..program.pipeline import PYTHON_OPS
-from ..records import Interval, Program, VariantResult
+from ..records import Interval, Program
 from ..trace.verdicts import busiest, steps_of
 from .cpu import described
 from .performance import FAIL_GAIN, FAIL_TRACES, GAIN_RULE, WARN_GAIN, WARN_TRACES, input_gain
+
+NUMERICS_RULE = (
+    f"a loss that is no number, or further than {numerics.WARN_DISTANCE:g}× the spread of two seeds from the"
+    " baseline's, warns"
+)
 
 PRECISIONS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
@@ -49,8 +55,8 @@ HOST_OPS = frozenset(
 @check(
     number="5.1",
     needs=("baseline",),
-    uses=("bfloat16", "float16", "machine"),
-    threshold=f"a precision not used yet, over the baseline: {GAIN_RULE}",
+    uses=("bfloat16", "float16", "machine", "cached-input"),
+    threshold=f"a precision not used yet, over the baseline: {GAIN_RULE}; {NUMERICS_RULE}",
 )
 def mixed_precision(evidence: Evidence) -> Outcome:
     """Mixed precision
@@ -75,17 +81,18 @@ def mixed_precision(evidence: Evidence) -> Outcome:
     facts["policy_now"] = policy
     if not evidence.accelerators:
         facts["on_an_accelerator"] = HARDWARE_RULE
-    diverged = [name for name in gains if _diverges(evidence.variant(name), baseline)]
-    usable = {name: gain for name, gain in gains.items() if name not in diverged}
-    if tempting := [name for name in diverged if gains[name].low >= WARN_GAIN]:
-        return warned(f"Faster, but its loss was no number: {', '.join(tempting)}. Do not use it.", **facts)
+    facts |= loss_facts(evidence, *gains)
+    wrong = {name: reason for name in gains if (reason := why_not_trusted(evidence, name))}
+    usable = {name: gain for name, gain in gains.items() if name not in wrong}
+    if tempting := [name for name in wrong if gains[name].low >= WARN_GAIN]:
+        return warned(f"{tempting[0]} is faster, but {wrong[tempting[0]]}. Do not use it as it is.", **facts)
     if "16" in policy:
         return passed(f"The program uses {policy} already.", **facts)
     if not usable:
-        return unknown(f"No precision could be measured. {_first_reason(facts, diverged)}".strip(), **facts)
+        return unknown(f"No precision could be measured. {_first_reason(facts, wrong)}".strip(), **facts)
     best, gain = max(usable.items(), key=lambda item: item[1].median)
     fix = f'keras.mixed_precision.set_global_policy("{PRECISIONS[best]}")  # before the model is built'
-    return _gain(gain, f"{best} trains {gain.median:.2f}× as fast.", fix, facts)
+    return _gain(evidence, gain, f"{best} trains {gain.median:.2f}× as fast.", fix, facts)
 
 
 def _why_not(evidence: Evidence, name: str) -> str:
@@ -93,35 +100,52 @@ def _why_not(evidence: Evidence, name: str) -> str:
     return reason if evidence.variant(name) is not None else ""
 
 
-def _first_reason(facts: dict[str, object], diverged: list[str]) -> str:
-    if diverged:
-        return f"The loss of {' and '.join(diverged)} was not finite."
+def _first_reason(facts: dict[str, object], wrong: dict[str, str]) -> str:
+    if wrong:
+        return f"With {' and '.join(wrong)} {next(iter(wrong.values()))}."
     return next((str(facts[name]) for name in PRECISIONS if name in facts), "")
 
 
-def _diverges(result: VariantResult | None, baseline: VariantResult) -> bool:
-    """Whether a variant's last loss is no number although the baseline's is."""
-    return not _finite(result) and _finite(baseline)
+def why_not_trusted(evidence: Evidence, name: str) -> str:
+    """What is wrong with a variant's loss, as the end of a sentence; empty when nothing is known to be."""
+    found = evidence.numerics(name)
+    if found is None or numerics.follows(found) is not False:
+        return ""
+    if not found.is_finite:
+        return f"the loss was no number after {found.step} steps"
+    return f"the loss left the baseline's by more than another seed does ({found.step} steps)"
 
 
-def _finite(result: VariantResult | None) -> bool:
-    # JSON has no NaN: a loss that was read and is no finite number arrives as None.
-    return bool(result and result.blocks and result.blocks[-1].loss is not None)
+def loss_facts(evidence: Evidence, *names: str) -> dict[str, object]:
+    """The loss of each variant and its distance from the baseline's, in spreads of two seeds."""
+    facts: dict[str, object] = {}
+    for name in names:
+        if (found := evidence.numerics(name)) is not None:
+            facts[f"{name}_loss_after_{found.step}_steps"] = found.loss
+            facts[f"baseline_loss_after_{found.step}_steps"] = found.reference_loss
+            if found.distance is not None and found.spread:
+                facts[f"{name}_loss_distance_in_seed_spreads"] = found.distance / found.spread
+    return facts
 
 
-def _gain(gain: Interval, summary: str, fix: str, facts: dict[str, object]) -> Outcome:
+def _gain(evidence: Evidence, gain: Interval, summary: str, fix: str, facts: dict[str, object]) -> Outcome:
     """The one rule for measured gains."""
     if gain.low >= FAIL_GAIN:
         return failed(summary, fix=fix, gain=gain, **facts)
     if gain.low >= WARN_GAIN:
         return warned(summary, fix=fix, gain=gain, **facts)
+    masked = input_gain(evidence)
+    if masked and masked.low >= FAIL_GAIN:
+        summary += " The job waits for input, which hides what it would gain: mend that first (1.8)."
+        return passed(summary, **facts)
     return passed(f"{summary} That is no gain worth a change.", **facts)
 
 
 @check(
     number="5.2",
     needs=("baseline", "xla", "no-xla"),
-    threshold=f"the setting not used yet, over the one in force: {GAIN_RULE}",
+    uses=("cached-input",),
+    threshold=f"the setting not used yet, over the one in force: {GAIN_RULE}; {NUMERICS_RULE}",
 )
 def xla_effect(evidence: Evidence) -> Outcome:
     """XLA
@@ -152,14 +176,19 @@ def xla_effect(evidence: Evidence) -> Outcome:
         "first_step_without_s": _first_step_s(evidence, "no-xla"),
         "samples_to_earn_compiling_back": break_even_samples(evidence),
     }
+    facts |= loss_facts(evidence, other)
+    wrong = why_not_trusted(evidence, other)
+    if wrong and gain.low >= WARN_GAIN:
+        return warned(f"{other} is faster, but {wrong}. Do not use it as it is.", **facts)
     state = "off" if other == "no-xla" else "on"
     fix = f"model.compile(…, jit_compile={other == 'xla'})"
-    return _gain(gain, f"With XLA {state} it trains {gain.median:.2f}× as fast.", fix, facts)
+    return _gain(evidence, gain, f"With XLA {state} it trains {gain.median:.2f}× as fast.", fix, facts)
 
 
 def _first_step_s(evidence: Evidence, name: str) -> float | None:
     result = evidence.variant(name)
-    return result.warm_up.first_step_ns / 1e9 if result and result.warm_up else None
+    first_steps_ns = [warm_up.first_step_ns for warm_up in result.warm_ups] if result else []
+    return min(first_steps_ns) / 1e9 if first_steps_ns else None  # others may have been compiling as well
 
 
 def break_even_samples(evidence: Evidence) -> int | None:

@@ -5,6 +5,9 @@ Section 1 of the checklist: what is measured and how it looks.
 
 from __future__ import annotations
 
+from statistics import median
+
+from .. import stability
 from ..checking import (
     Outcome,
     check,
@@ -17,8 +20,8 @@ from ..checking import (
     warned,
 )
 from ..evidence import Evidence
-from ..records import Block, Interval, VariantResult
-from ..statistics import ratio_interval
+from ..records import Interval, VariantResult
+from ..stalls import stalls
 
 #: One rule for every measured gain: worth a warning from 5 %, a failure from a quarter.
 WARN_GAIN, FAIL_GAIN = 1.05, 1.25
@@ -28,8 +31,11 @@ GAIN_RULE = f"lower end of the interval ≥ {WARN_GAIN:g}× warns, ≥ {FAIL_GAI
 #: Identical processes on a shared host differ by up to a tenth; less than that is no drift.
 WARN_DRIFT, FAIL_DRIFT = 0.10, 0.25
 
-#: A step beyond twice the median is an outlier; they may take a tenth of the time.
-OUTLIER_FACTOR, WARN_OUTLIER_SHARE = 2.0, 0.10
+#: A trend is one when chance would show it less often than this.
+SIGNIFICANT = 0.05
+
+#: Steps that are unusually long may take a tenth of the time.
+WARN_OUTLIER_SHARE = 0.10
 
 #: A smaller last batch costs a trace, and a tf.function's first call one more when it makes variables:
 #: up to three are usual, more is retracing.
@@ -46,6 +52,11 @@ FOR_SHARED_CORES = (
 
 #: A repeated first batch stands for the job's batches only if it is of about their size.
 MOST_BATCH_RATIO = 1.25
+
+FOR_EPOCH_STARTS = (
+    "Let one iterator last: dataset.repeat() with steps_per_epoch in fit, so that buffers are filled once;"
+    " and a smaller shuffle buffer, since it is filled before an epoch's first batch."
+)
 
 CALLBACK_FIX = """\
 from tfaudit import ThroughputCallback
@@ -109,15 +120,16 @@ def samples_per_dollar(evidence: Evidence) -> Outcome:
     number="1.3",
     needs=("baseline",),
     uses=("cached-input", "no-xla", "xla"),
-    threshold=f"second half slower by ≥ {percent(WARN_DRIFT)} warns, by ≥ {percent(FAIL_DRIFT)} fails;"
-    f" steps beyond {OUTLIER_FACTOR:g}× the median taking ≥ {percent(WARN_OUTLIER_SHARE)} of the time warn",
+    threshold=f"a trend (p < {SIGNIFICANT:g}) to a second half slower by ≥ {percent(WARN_DRIFT)} warns,"
+    f" ≥ {percent(FAIL_DRIFT)} fails; steps beyond {stability.OUTLIER_FACTOR:g}× the median, or stalls where"
+    f" epochs begin, taking ≥ {percent(WARN_OUTLIER_SHARE)} of the time warn",
 )
 def stable_throughput(evidence: Evidence) -> Outcome:
     """Stability of throughput
 
     What it looks at
-    The baseline's blocks in order: the second half against the first, the spread between blocks, and
-    steps that took more than twice the median.
+    The baseline's rounds in order: whether there is a trend, the second half against the first, the spread
+    between rounds, steps that took more than twice the median, and the first steps of epochs.
 
     Why it matters
     A rate that falls, or steps that stall now and then, point at buffers that run dry, memory that
@@ -127,89 +139,65 @@ def stable_throughput(evidence: Evidence) -> Outcome:
     Look at what happens at the slow steps: the shuffle buffer refilling, a callback, garbage
     collection, other jobs on the machine. Then measure again for longer with --time-budget.
     """
-    rates = evidence.rates("baseline")
     baseline = evidence.variant("baseline")
     assert baseline is not None
-    if len(rates) < 4:
-        return unknown(f"{len(rates)} blocks are too few to see a trend: raise --steps or --time-budget.")
-    half = len(rates) // 2
-    drift = ratio_interval(rates[-half:], rates[:half])
-    assert drift is not None
-    share = outlier_share(baseline.blocks)
+    blocks = baseline.blocks
+    drift, p_value = stability.drift(baseline), stability.drift_p_value(baseline)
+    if drift is None:
+        return unknown(f"{len(blocks)} rounds are too few to see a trend: raise --steps or --time-budget.")
+    outliers, epoch_starts = stability.outlier_share(blocks), stability.epoch_start_share(blocks)
+    stalls = stability.epoch_stalls_ns(blocks)
     facts = {
         "second_half_over_first_half_ratio": drift,
-        "coefficient_of_variation_fraction": _variation(rates),
-        "time_in_outlier_steps_fraction": share,
-        "blocks": len(rates),
+        "p_value_of_the_trend": p_value,
+        "coefficient_of_variation_between_rounds_fraction": stability.variation(evidence.rates("baseline")),
+        "time_in_outlier_steps_fraction": outliers,
+        "steps_beyond_three_robust_sigma": stability.beyond_three_sigma(blocks),
+        "epochs_begun": len(stalls),
+        "stall_where_an_epoch_begins_ms": median(stalls) / 1e6 if stalls else None,
+        "time_in_stalls_where_epochs_begin_fraction": epoch_starts,
+        "steps_until_steady": stability.steps_to_steady(baseline),
+        "steps_of_warm_up": stability.warm_up_steps(baseline),
+        "rounds": len(blocks),
     }
-    if drift.high < 1 and drift.median <= 1 - WARN_DRIFT and machine_slowed(evidence):
+    fell = p_value < SIGNIFICANT and drift.median <= 1 - WARN_DRIFT
+    if fell and machine_slowed(evidence):
         return unknown(
             f"Throughput fell to {drift.median:.2f}×, and that of other variants in the same rounds fell too:"
             " the machine slowed, whatever the job does.",
             **facts,
         )
-    if drift.high < 1 and drift.median <= 1 - FAIL_DRIFT:
-        return failed(f"Throughput fell to {drift.median:.2f}× within the run.", **facts)
-    if drift.high < 1 and drift.median <= 1 - WARN_DRIFT:
-        return warned(f"Throughput fell to {drift.median:.2f}× within the run.", **facts)
-    if share >= WARN_OUTLIER_SHARE:
-        return warned(
-            f"{percent(share)} of the time went into unusually long steps"
-            f"{', most of them the first of an epoch' if firsts_prevail(baseline.blocks) else ''}.",
-            **facts,
-        )
+    if fell:
+        verdict = failed if drift.median <= 1 - FAIL_DRIFT else warned
+        return verdict(f"Throughput fell to {drift.median:.2f}× within the run.", **facts)
+    if epoch_starts >= WARN_OUTLIER_SHARE:
+        summary = f"{percent(epoch_starts)} of the time went into waiting where an epoch begins."
+        return warned(summary, fix=FOR_EPOCH_STARTS, **facts)
+    if outliers >= WARN_OUTLIER_SHARE:
+        return warned(f"{percent(outliers)} of the time went into unusually long steps.", **facts)
     return passed("No fall over the run and few unusually long steps.", **facts)
 
 
 def machine_slowed(evidence: Evidence) -> bool:
     """Whether another variant, which took turns with the baseline, fell as well."""
-    for result in evidence.variants:
-        rates = evidence.rates(result.id)
-        half = len(rates) // 2
-        drift = ratio_interval(rates[-half:], rates[:half]) if half >= 2 else None
-        if result.id != "baseline" and drift and drift.median <= 1 - WARN_DRIFT:
-            return True
-    return False
-
-
-def outlier_share(blocks: tuple[Block, ...]) -> float:
-    """Share of the timed nanoseconds that went into steps beyond `OUTLIER_FACTOR` × the median step."""
-    steps = sorted(step for block in blocks for step in block.step_ns)
-    if not steps:
-        return 0.0
-    limit = OUTLIER_FACTOR * steps[len(steps) // 2]
-    return sum(step for step in steps if step > limit) / sum(steps)
-
-
-def firsts_prevail(blocks: tuple[Block, ...]) -> bool:
-    """Whether more than half of the time in outlier steps went into first steps of an epoch."""
-    steps = sorted(step for block in blocks for step in block.step_ns)
-    limit = OUTLIER_FACTOR * steps[len(steps) // 2]
-    firsts = [
-        block.step_ns[index]
-        for block in blocks
-        for index in block.epoch_starts
-        if index < len(block.step_ns) and block.step_ns[index] > limit
-    ]
-    return 2 * sum(firsts) > sum(step for step in steps if step > limit)
-
-
-def _variation(rates: list[float]) -> float:
-    mean = sum(rates) / len(rates)
-    return float((sum((rate - mean) ** 2 for rate in rates) / len(rates)) ** 0.5 / mean)
+    others = [result for result in evidence.variants if result.id != "baseline"]
+    drifts = [stability.drift(result) for result in others]
+    return any(drift is not None and drift.median <= 1 - WARN_DRIFT for drift in drifts)
 
 
 @check(
     number="1.8",
     needs=("baseline", "cached-input"),
-    uses=("input-only", "price"),
+    uses=("constant-batch", "source-cached", "input-only", "price"),
     threshold=f"cached ÷ baseline: {GAIN_RULE}",
 )
 def input_bound_training(evidence: Evidence) -> Outcome:
     """Waiting for input
 
     What it looks at
-    Samples per second as the job is, against the same job fed for ever from one cached batch.
+    Samples per second as the job is, against the same job fed for ever from one cached batch; and how its
+    time divides into computing, copying to the device, preprocessing and fetching, from variants that each
+    leave out one of them.
 
     Why it matters
     The ratio is what fixing the input pipeline can give at most; on a faster accelerator this job
@@ -232,7 +220,10 @@ def input_bound_training(evidence: Evidence) -> Outcome:
     }
     headroom = evidence.ratio("input-only", to="cached-input")
     fix = FOR_SHARED_CORES if headroom and headroom.low >= ENOUGH_HEADROOM else ""
+    shares = stalls(evidence)
+    facts |= {f"{part.replace(' ', '_')}_fraction": share for part, share in shares.items()}
     share = f"Training reaches {percent(min(1.0, 1 / gain.median))} of what it does on cached input."
+    share += divided(shares)
     if gain.low >= FAIL_GAIN:
         return failed(share, fix=fix, at_most=gain, **facts)
     if gain.low >= WARN_GAIN:
@@ -242,6 +233,14 @@ def input_bound_training(evidence: Evidence) -> Outcome:
             f"Cached input gives {gain.median:.2f}×, too uncertain to call: measure longer.", **facts
         )
     return passed(f"Cached input gives {gain.median:.2f}×: no wait that was measured.", **facts)
+
+
+def divided(shares: dict[str, Interval]) -> str:
+    """A sentence on what a step's time goes to, where more is known than the ratio says."""
+    if len(shares) < 3:
+        return ""
+    parts = [f"{percent(max(0.0, share.median))} is {part}" for part, share in shares.items()]
+    return f" Of a step's time {', '.join(parts[:-1])} and {parts[-1]}."
 
 
 def incomparable(evidence: Evidence) -> str:
@@ -274,12 +273,4 @@ def input_gain(evidence: Evidence) -> Interval | None:
     return None if incomparable(evidence) else evidence.ratio("cached-input", to="baseline")
 
 
-planned(
-    __name__,
-    {
-        "1.4": ("profiling_available", "Profiling on demand"),
-        "1.5": ("device_memory", "Device memory use"),
-        "1.6": ("gpu_utilisation", "GPU utilisation"),
-        "1.7": ("system_bottleneck", "CPU, disk and network load"),
-    },
-)
+planned(__name__, {"1.4": ("profiling_available", "Profiling on demand")})

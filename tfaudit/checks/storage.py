@@ -5,9 +5,9 @@ Section 3 of the checklist: reading the data.
 
 from __future__ import annotations
 
-from ..checking import Outcome, check, failed, passed, planned, unknown, warned
+from ..checking import Outcome, check, failed, not_applicable, passed, planned, unknown, warned
 from ..evidence import Evidence
-from .performance import ENOUGH_HEADROOM
+from .performance import ENOUGH_HEADROOM, FAIL_GAIN, GAIN_RULE, WARN_GAIN
 
 #: Input slower than the model on cached input starves it however well the two overlap.
 WARN_HEADROOM = 1.0
@@ -49,12 +49,53 @@ def input_headroom(evidence: Evidence) -> Outcome:
     return passed(summary, **facts)
 
 
+@check(
+    number="3.4",
+    needs=("baseline",),
+    uses=("source-cached", "source-cached-input-only", "input-only"),
+    threshold=f"source cached ÷ baseline: {GAIN_RULE}",
+)
+def storage_cost(evidence: Evidence) -> Outcome:
+    """Cost of storage
+
+    What it looks at
+    Samples per second when what the sources read is held in memory and all that follows is done as before,
+    with training and without.
+
+    Why it matters
+    What is gained there is what fetching the data costs: the disk, the network, opening files.
+
+    How to fix
+    Bring the data nearer (local disk, FastFile), into fewer and larger files (3.1), read several at a time,
+    or cache() it where memory holds it.
+    """
+    held = evidence.variant("source-cached")
+    reason = evidence.why_missing("source-cached")
+    if held is not None and held.failure is not None and held.failure.kind == "unsupported":
+        return not_applicable(reason)
+    gain = evidence.ratio("source-cached", to="baseline")
+    if reason or gain is None:
+        return unknown(reason or "No block of either variant was measured.")
+    facts = {
+        "source_cached_over_baseline_ratio": gain,
+        "source_cached_over_own_source_without_training_ratio": evidence.ratio(
+            "source-cached-input-only", to="input-only"
+        ),
+        "note": held.notes if held else (),
+    }
+    summary = f"With its source in memory the job trains {gain.median:.2f}× as fast."
+    if gain.low >= FAIL_GAIN:
+        return failed(summary, at_most=gain, **facts)
+    if gain.low >= WARN_GAIN:
+        return warned(summary, at_most=gain, **facts)
+    return passed(f"{summary} Storage costs nothing that was measured.", **facts)
+
+
 planned(
     __name__,
     {
         "3.1": ("file_sizes", "File sizes"),
         "3.2": ("sagemaker_input_mode", "SageMaker input mode"),
-        "3.4": ("storage_cost", "Cost of storage"),
         "3.5": ("compression", "Compression"),
     },
 )

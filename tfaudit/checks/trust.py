@@ -5,10 +5,15 @@ A section of our own: the audit of the audit.
 
 from __future__ import annotations
 
-from ..checking import Outcome, check, passed, percent, planned, unknown, warned
-from ..evidence import Evidence
+from ..checking import Outcome, check, passed, percent, unknown, warned
+from ..evidence import Evidence, timed_blocks
+from ..numerics import follows
+from ..records import VariantResult
 from ..report.trace_words import counted
+from ..statistics import rate_interval
+from ..utilisation import load
 from ..variants import VARIANTS
+from .gpu import NUMERICS_RULE, loss_facts, why_not_trusted
 from .performance import WARN_TRACES
 
 #: Ratios are taken within rounds, where a drift of the machine cancels; beyond a quarter, either way, the
@@ -22,13 +27,15 @@ EXPLAINED = ("not-applied", "unsupported")
 @check(
     number="8.1",
     needs=("baseline",),
-    threshold=f"half the width of the 95 % interval ≥ {percent(WARN_NOISE)} of the median warns",
+    uses=tuple(VARIANTS),
+    threshold=f"half the width of the 95 % interval ≥ {percent(WARN_NOISE)} of the rate warns",
 )
 def baseline_noise(evidence: Evidence) -> Outcome:
     """Noise of the baseline
 
     What it looks at
-    The bootstrap interval of the baseline's samples per second, over its blocks.
+    The interval of the baseline's samples per second, over its rounds and launches, and how narrow the
+    intervals of the comparisons became.
 
     Why it matters
     A gain smaller than the noise cannot be told from none.
@@ -36,13 +43,32 @@ def baseline_noise(evidence: Evidence) -> Outcome:
     How to fix
     Give it longer (--time-budget), and keep the machine free of other work.
     """
-    rate = evidence.samples_per_s("baseline")
-    if rate is None:
+    rate, baseline = evidence.samples_per_s("baseline"), evidence.variant("baseline")
+    if rate is None or baseline is None:
         return unknown("No block of the baseline was measured.")
     noise = (rate.high - rate.low) / 2 / rate.median
-    facts = {"noise_fraction": noise, "blocks": len(evidence.rates("baseline"))}
-    summary = f"The baseline is known to ±{percent(noise)}."
+    launches, busy = rates_by_launch(baseline), load(baseline.blocks)
+    ratios = [evidence.ratio(result.id, to="baseline") for result in evidence.variants]
+    widths = [(ratio.high - ratio.low) / 2 / ratio.median for ratio in ratios if ratio]
+    facts = {
+        "noise_fraction": noise,
+        "widest_half_interval_of_a_comparison_fraction": max(widths, default=None),
+        "rounds": len(baseline.blocks),
+        "launches": len(launches),
+        "fastest_launch_over_slowest_ratio": max(launches) / min(launches),
+        "other_processes_share_of_busy_cores_fraction": busy.others_fraction if busy else None,
+        "not_beside_the_others": [result.id for result in evidence.variants if result.alone],
+    }
+    summary = f"The baseline is known to ±{percent(noise)}, from {counted(len(baseline.blocks), 'round')}"
+    summary += f" in {counted(len(launches), 'launch', 'launches')}."
     return (warned if noise >= WARN_NOISE else passed)(summary, **facts)
+
+
+def rates_by_launch(result: VariantResult) -> list[float]:
+    """Samples per second of each launch that was timed."""
+    launches = sorted({block.launch for block in result.blocks})
+    totals = [rate_interval(timed_blocks(b for b in result.blocks if b.launch == n)) for n in launches]
+    return [total.median for total in totals if total]
 
 
 @check(number="8.2", uses=tuple(VARIANTS))
@@ -153,6 +179,48 @@ def tracing_settled(evidence: Evidence) -> Outcome:
     return passed(f"The train step was traced at most {most} times in any variant.", traces=traces)
 
 
+@check(
+    number="8.6",
+    needs=("baseline",),
+    uses=("bfloat16", "float16", "xla", "no-xla"),
+    threshold=NUMERICS_RULE,
+)
+def loss_followed(evidence: Evidence) -> Outcome:
+    """Numerics
+
+    What it looks at
+    The loss of each variant against the baseline's, after the same steps from the same seed, and how far
+    apart two launches of the baseline lie, which differ in their seed.
+
+    Why it matters
+    A variant that is fast because it no longer learns has gained nothing.
+
+    How to fix
+    Do not take a change whose loss leaves the baseline's; with float16 keep the loss scaled, and keep the
+    last activation and the loss in float32.
+    """
+    found = {
+        result.id: numbers
+        for result in evidence.variants
+        if result.id != "baseline" and (numbers := evidence.numerics(result.id)) is not None
+    }
+    facts = loss_facts(evidence, *found)
+    astray = {name: why_not_trusted(evidence, name) for name in found}
+    astray = {name: reason for name, reason in astray.items() if reason}
+    if astray:
+        name, reason = next(iter(astray.items()))
+        others = f" ({counted(len(astray), 'variant')} in all)" if len(astray) > 1 else ""
+        return warned(f"{name}: {reason}{others}.", **facts)
+    if not found:
+        return unknown("No two variants gave a loss after the same number of steps.", **facts)
+    unsettled = [name for name, numbers in found.items() if follows(numbers) is None]
+    if len(unsettled) == len(found):
+        return unknown("How far the loss depends on the seed is not known: it takes two launches.", **facts)
+    return passed(
+        f"The loss stayed as close as another seed's would in {counted(len(found), 'variant')}.", **facts
+    )
+
+
 @check(number="8.7", needs=("program",))
 def callbacks_left_out(evidence: Evidence) -> Outcome:
     """Left out of the job
@@ -194,11 +262,3 @@ def machine_limits(evidence: Evidence) -> Outcome:
         "No accelerator here: device use, copies and kernels could not be seen, and precision and XLA are"
         " judged by what they do on this CPU."
     )
-
-
-planned(
-    __name__,
-    {
-        "8.6": ("numerics", "Numerics"),
-    },
-)

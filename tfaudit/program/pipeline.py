@@ -24,6 +24,7 @@ METHOD_NAMES = {
     "memory_cache": "cache",
     "tensor_slice": "from_tensor_slices",
     "tensor": "from_tensors",
+    "csv": "CsvDataset",
     "tf_record": "TFRecordDataset",
     "text_line": "TextLineDataset",
     "fixed_length_record": "FixedLengthRecordDataset",

@@ -54,17 +54,26 @@ def build(evidence: Evidence, checks: Iterable[Check]) -> Report:
         comparisons=comparisons(evidence),
         checks=results,
         program=evidence.program,
-        notes=NOTES,
+        notes=notes(evidence),
         trace=evidence.trace,
     )
 
 
-#: What every report has to say about its own numbers.
-NOTES = (
-    "Timed variants took turns in short blocks, the others frozen meanwhile; ratios are taken within rounds."
-    " Each variant was launched once, so how launches differ is not in the intervals.",
-    "Validation, and callbacks that write files, are left out of every variant.",
-)
+def notes(evidence: Evidence) -> tuple[str, ...]:
+    """What a report has to say about its own numbers."""
+    launches = evidence.plan.settings.launches
+    turns = "Timed variants took turns in short blocks, the others frozen; ratios are taken within rounds."
+    if launches == 1:
+        turns += " Each was launched once, so how launches differ is not in the intervals."
+    else:
+        turns += f" Each was launched {launches} times, and an interval holds what each launch gave."
+    alone = ", ".join(result.id for result in evidence.variants if result.alone)
+    apart = (
+        (f"Memory did not hold all variants at once. Measured on its own afterwards: {alone}.",)
+        if alone
+        else ()
+    )
+    return (turns, *apart, "Validation, and callbacks that write files, are left out of every variant.")
 
 
 def target_name(evidence: Evidence) -> str:
@@ -93,7 +102,7 @@ def summarise(evidence: Evidence, result: VariantResult) -> VariantSummary:
         steps=steps,
         resolved=result.resolved,
         phases=result.phases,
-        block_samples_per_s=tuple(block_rates(result)),
+        block_samples_per_s=tuple(block_rates(result.blocks)),
         loss=result.blocks[-1].loss if result.blocks else None,
         notes=result.notes,
     )
@@ -106,10 +115,14 @@ def step_durations_ms(block: Block) -> list[float]:
 
 
 def compile_s(result: VariantResult, steps_ms: list[float]) -> float | None:
-    """What the first step took beyond a steady one: tracing, and compiling where XLA is on."""
-    if result.warm_up is None or not steps_ms:
+    """What the first step took beyond a steady one: tracing, and compiling where XLA is on.
+
+    The shortest of the launches: in the others more of the machine may have gone to other children.
+    """
+    if not result.warm_ups or not steps_ms:
         return None
-    return max(0.0, result.warm_up.first_step_ns / 1e9 - statistics.median(steps_ms) / 1e3)
+    first_step_ns = min(warm_up.first_step_ns for warm_up in result.warm_ups)
+    return max(0.0, first_step_ns / 1e9 - statistics.median(steps_ms) / 1e3)
 
 
 def comparisons(evidence: Evidence) -> tuple[Comparison, ...]:

@@ -41,9 +41,9 @@ def short(name: str, limit: int = LONGEST_NAME) -> str:
     return f"…{name[1 - limit :]}" if is_path else f"{name[: limit - 1]}…"
 
 
-def counted(count: int, thing: str) -> str:
-    """``1 gap``, ``1,200 gaps``."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+def counted(count: int, thing: str, things: str = "") -> str:
+    """``1 gap``, ``1,200 gaps``; ``things`` where the plural takes more than an s."""
+    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
 def step_label(step: Step, steps: Iterable[Step]) -> str:

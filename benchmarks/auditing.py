@@ -1,0 +1,63 @@
+"""What the benchmarks share: audits of small programs with one fork server for all of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tfaudit import folder, launch, machine, runner, variants
+from tfaudit.evidence import Evidence
+from tfaudit.program import source
+from tfaudit.progress import Silent
+from tfaudit.records import Plan, Settings, write
+from tfaudit.sampling import Sampler
+from tfaudit.target import find
+
+
+class Bench:
+    """A folder for programs and runs, and a fork server."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.launcher = launch.launcher(place / "launcher.log")
+
+    def write(self, name: str, text: str) -> Path:
+        """A program."""
+        path = self.place / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def plan(self, target: str, *wanted: str, **settings: Any) -> Plan:
+        found = find(target, ())
+        return Plan(
+            target=found,
+            working_directory=str(self.place),
+            variants=variants.plan(wanted),
+            checks=(),
+            settings=Settings(**settings),
+            source=source.read(found),
+            machine=machine.describe(),
+        )
+
+    def audit(self, target: str, *wanted: str, **settings: Any) -> Evidence:
+        """Run variants as ``tfaudit run`` does. Raises `SystemExit` when one of them fails."""
+        plan = self.plan(target, *wanted, **settings)
+        run = Path(tempfile.mkdtemp(dir=self.place))
+        write(folder.plan_path(run), plan)
+        for result in runner.run(plan, run / "variants", Silent(), self.launcher, Sampler()):
+            if result.failure is not None:
+                raise SystemExit(f"{result.id}: {result.failure.message}\n{result.failure.detail}")
+        return folder.gather(run)
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    with tempfile.TemporaryDirectory() as name:
+        made = Bench(Path(name))
+        try:
+            yield made
+        finally:
+            made.launcher.close()

@@ -1,0 +1,39 @@
+"""Where a step's time goes, from variants that each leave one part of it out.
+
+The differences between their times per sample are what that part costs where it is not hidden behind
+another. The method is that of Mohan, Phanishayee, Raniwala and Chidambaram, "Analyzing and Mitigating Data
+Stalls in DNN Training" (VLDB 2021), with the copy to the device told apart as well.
+"""
+
+from __future__ import annotations
+
+from .evidence import Evidence, timed_blocks
+from .records import Interval
+from .statistics import time_shares
+
+#: Variants from the least work to all of it, and the part that each adds to the one before.
+PARTS = {
+    "constant-batch": "computing",
+    "cached-input": "copying",
+    "source-cached": "preprocessing",
+    "baseline": "fetching",
+}
+
+
+def stalls(evidence: Evidence) -> dict[str, Interval]:
+    """Each part's share of the baseline's time per sample.
+
+    Parts that no variant tells apart are one: ``preprocessing and fetching``. A share below 0 is noise, or a
+    part whose absence slows the rest. Empty unless the baseline took turns with another.
+    """
+    turns, names, merged = [], [], list[str]()
+    for identifier, part in PARTS.items():
+        merged.append(part)
+        result = evidence.variant(identifier)
+        if result is not None and not result.alone and not evidence.why_missing(identifier):
+            turns.append(timed_blocks(result.blocks))
+            names.append(" and ".join(merged))
+            merged.clear()
+    if len(names) < 2 or merged:
+        return {}
+    return dict(zip(names, time_shares(turns), strict=False))
