@@ -1,8 +1,9 @@
 """Whether a process that was frozen goes on as if nothing had been.
 
-One process measures block after block. Between two blocks it goes on at once (steady), or is frozen for half
-a second (frozen), or waits for as long without being frozen (waiting), in turns. Prints samples per second
-after each kind of pause over the steady ones', with the interval of the rounds.
+Two processes run the same job. One measures block after block; between two blocks it goes on at once
+(steady), or is frozen while the other measures a block of half a second (frozen), as in an audit, or waits for
+that without being frozen (waiting). Prints samples per second after each kind of pause over the steady ones',
+with the interval of the rounds.
 
     python benchmarks/freezing.py [--rounds 30]
 """
@@ -10,17 +11,16 @@ after each kind of pause over the steady ones', with the interval of the rounds.
 from __future__ import annotations
 
 import argparse
-import time
 
 from auditing import Bench, bench
 from overhead import AUDITED, JOBS
 
 from tfaudit.attempt import Attempt
 from tfaudit.progress import Silent
-from tfaudit.session import Finish, Go
-from tfaudit.statistics import paired_ratio_interval
+from tfaudit.records import Settings
+from tfaudit.session import Go
+from tfaudit.statistics import Turns, paired_ratio_interval
 
-PAUSE_S = 0.5
 KINDS = ("steady", "frozen", "waiting")
 
 #: An input-bound job that a full buffer would flatter.
@@ -29,39 +29,47 @@ PREFETCHED = (
     64,
 )
 
+BLOCK, PAUSE = Go(settle_s=Settings().settle_s, min_duration_s=0.25), Go(min_duration_s=0.5)
 
-def measure(at: Bench, data: str, units: int, rounds: int) -> None:
-    program = at.write("frozen.py", AUDITED.format(data=data, units=units, steps=1000))
-    attempt = Attempt(at.plan(str(program)), "baseline", at.place / "run", at.place / "scratch", Silent())
+
+def start(at: Bench, program: str, variant: str) -> Attempt:
+    attempt = Attempt(at.plan(program), variant, at.place / variant, at.place / "scratch", Silent())
     attempt.start(at.launcher)
     if not attempt.until_ready():
-        raise SystemExit(attempt.result.failure)
-    order = Go(min_steps=1, min_duration_s=0.25)
+        raise SystemExit(str(attempt.result.failure))
+    attempt.freeze()
+    return attempt
+
+
+def measure(at: Bench, data: str, units: int, rounds: int) -> None:
+    program = str(at.write("frozen.py", AUDITED.format(data=data, units=units, steps=1000)))
+    one, other = start(at, program, "baseline"), start(at, program, "no-xla")
     turns: dict[str, dict[tuple[int, int], tuple[float, float]]] = {kind: {} for kind in KINDS}
     for number in range(rounds):
         for kind in KINDS[:: 1 if number % 2 else -1]:
-            settle(attempt)
+            one.thaw()
+            one.tell(BLOCK)  # not counted: each kind follows on the same
+            one.until_ready()
             if kind == "frozen":
-                attempt.freeze()
+                one.freeze()
             if kind != "steady":
-                time.sleep(PAUSE_S)
-            attempt.tell(order)
-            attempt.thaw()
-            attempt.until_ready()
-            block = attempt.result.blocks[-1]
+                other.measure(PAUSE, number)
+            one.tell(BLOCK)
+            one.thaw()
+            one.until_ready()
+            block = one.result.blocks[-1]
             turns[kind][0, number] = (block.samples, block.duration_ns / 1e9)
-    attempt.tell(Finish())
-    attempt.end()
+            one.freeze()
+    one.end()
+    other.end()
     for kind in KINDS[1:]:
-        ratio = paired_ratio_interval(turns[kind], turns["steady"])
-        assert ratio is not None
-        print(f"  {kind} ÷ steady: {ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f})", flush=True)
+        print(f"  {kind} ÷ steady: {ratio(turns[kind], turns['steady'])}", flush=True)
 
 
-def settle(attempt: Attempt) -> None:
-    """A block that is not counted, so that each kind follows on the same."""
-    attempt.tell(Go(min_steps=1, min_duration_s=0.25))
-    attempt.until_ready()
+def ratio(turns: Turns, reference: Turns) -> str:
+    found = paired_ratio_interval(turns, reference)
+    assert found is not None
+    return f"{found.median:.3f} ({found.low:.3f}–{found.high:.3f})"
 
 
 def run(at: Bench, rounds: int) -> None:

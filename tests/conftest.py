@@ -54,7 +54,7 @@ def measured(
         place = Path(target.rpartition(":")[0] or target)
         monkeypatch.chdir(place.parent if place.parent.is_dir() else tmp_path)
         found = find(target, arguments)
-        quick = {"launches": 1, "warm_up_s": 0.0, "shortest_block_s": 0.0}
+        quick = {"launches": 1, "warm_up_s": 0.0, "settle_s": 0.0, "shortest_block_s": 0.0}
         settings = {"steps": 4, "time_budget_s": None, "phase_timeout_s": 60.0, **quick, **settings}
         plan = Plan(
             target=found,

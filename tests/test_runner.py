@@ -491,18 +491,18 @@ def test_few_steps_are_had_in_five_rounds_all_the_same() -> None:
 def test_steps_are_had_in_ten_rounds(steps: int, per_block: int) -> None:
     """Longer blocks than asked for where a step is so short that what a freeze costs would count."""
     order = next_block(once(steps=steps, time_budget_s=None), 3)
-    assert order == Go(min_steps=per_block, min_duration_s=0.1)
+    assert order == Go(settle_s=0.06, min_steps=per_block, min_duration_s=0.1)
 
 
 def test_a_budget_is_shared_between_the_variants_that_take_turns() -> None:
     asked = once(time_budget_s=60.0)
-    assert next_block(asked, 2) == Go(min_steps=1, min_duration_s=3.0, max_duration_s=15.0)
-    assert next_block(asked, 1) == Go(min_steps=1, min_duration_s=6.0, max_duration_s=15.0)
+    assert next_block(asked, 2) == Go(settle_s=0.06, min_steps=1, min_duration_s=3.0, max_duration_s=15.0)
+    assert next_block(asked, 1) == Go(settle_s=0.06, min_steps=1, min_duration_s=6.0, max_duration_s=15.0)
 
 
 def test_what_is_asked_for_is_shared_between_the_launches() -> None:
     asked = Settings(launches=2, time_budget_s=60.0)
-    assert next_block(asked, 2) == Go(min_steps=1, min_duration_s=1.5, max_duration_s=15.0)
+    assert next_block(asked, 2) == Go(settle_s=0.06, min_steps=1, min_duration_s=1.5, max_duration_s=15.0)
     assert progress(asked, [blocks(10, seconds=1.5), blocks(10, seconds=1.5)]) == 1.0
     assert progress(Settings(launches=2, steps=100, time_budget_s=None), [blocks(5)]) == 1.0
 
@@ -530,7 +530,7 @@ def test_a_few_blocks_are_not_had_at_any_price() -> None:
 
 def test_with_both_limits_the_first_reached_ends_it() -> None:
     asked = once(steps=60, time_budget_s=10.0)
-    assert next_block(asked, 1) == Go(min_steps=6, min_duration_s=0.1, max_duration_s=2.5)
+    assert next_block(asked, 1) == Go(settle_s=0.06, min_steps=6, min_duration_s=0.1, max_duration_s=2.5)
     assert progress(asked, [blocks(6, seconds=1.0)]) == 1.0
     assert progress(asked, [blocks(5, seconds=2.0)]) == 1.0
     assert progress(asked, [blocks(3, seconds=1.0)]) == 0.5

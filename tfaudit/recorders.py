@@ -21,6 +21,10 @@ Clock = Callable[[], int]
 #: is not faster than the third before by more than `STILL_WARMING`; or after the longest time.
 WARM_UP_STEPS, LONGEST_WARM_UP_S, STILL_WARMING = 5, 10.0, 0.1
 
+#: After a pause a process is slower for some 50 ms, which costs it about 10 ms in all. Where one step takes
+#: longer than it is given to settle, none is discarded, and a block is longer by at least this factor.
+LONG_BLOCK = 8
+
 #: Steps of a variant that is logged, traced.
 LOGGED_STEPS, TRACED_STEPS, LONGEST_TRACE_S = 2, 10, 20.0
 
@@ -75,6 +79,7 @@ class Timing:
         self._warm = False
         self._ever = 0
         self._min_steps, self._min_ns, self._max_ns = 0, 0, 0
+        self._typical_ns, self._settle_until = 0.0, 0
         self._clear()
         self._last = clock()
 
@@ -107,6 +112,9 @@ class Timing:
             self._channel.send(PhaseStarted(name="warm-up"))
             self._last = self._clock()
             return
+        if self._settle_until:
+            self._settle(now)
+            return
         self._step_ns.append(duration_ns)
         self._elapsed_ns += duration_ns
         self._steps += steps
@@ -120,6 +128,14 @@ class Timing:
         elif self._is_warm():
             self._finish_warm_up()
             self._await_orders()
+
+    def _settle(self, now: int) -> None:
+        """Discard a step that began too soon after a pause; the clock starts anew behind the last of them."""
+        self._epoch_starts.clear()
+        if now > self._settle_until:
+            self._settle_until = 0
+            self._finish_device_work()
+        self._last = self._clock()
 
     def _note_loss(self, steps: int, loss: Any) -> None:
         """Keep the loss each time the number of steps passes a power of two."""
@@ -136,6 +152,7 @@ class Timing:
         self._finish_device_work()
         gc.collect()  # iterators left from building the model are torn down now, not in a timed step
         self._warm = True
+        self._typical_ns = statistics.median(self._step_ns)
         assert self._first_ns is not None
         warm_up = WarmUp(
             first_step_ns=self._first_ns, step_ns=tuple(self._step_ns), losses=_numbers(self._losses)
@@ -167,6 +184,11 @@ class Timing:
         self._min_steps, self._min_ns = order.min_steps, int(order.min_duration_s * _NS)
         self._max_ns = int(order.max_duration_s * _NS)
         self._last = self._clock()
+        settle_ns = int(order.settle_s * _NS)
+        if self._typical_ns < settle_ns:
+            self._settle_until = self._last + settle_ns
+        else:
+            self._min_ns = max(self._min_ns, LONG_BLOCK * settle_ns)
 
     def end_of_data(self) -> None:
         """Keep what was measured when the data ended in the middle of a block.

@@ -61,8 +61,9 @@ class Settings(Record, frozen=True):
 
     ``time_budget_s`` is for the timed steps of all variants together; None leaves ``steps`` to limit them.
     ``warm_up_s`` is the shortest time between the first step and the clock's start. Every timed variant is
-    started ``launches`` times. ``shortest_block_s``: between a block's end and the freeze, and again after
-    the thaw, a pipeline may run ahead of the clock for a millisecond or two, which must not count.
+    started ``launches`` times. Steps that begin within ``settle_s`` of a pause are slower, caches having gone
+    to others, and are not timed. ``shortest_block_s``: between a block's end and the freeze a pipeline may
+    run ahead of the clock for a millisecond or two, which must not count.
     """
 
     steps: int | None = None
@@ -70,6 +71,7 @@ class Settings(Record, frozen=True):
     launches: int = 2
     phase_timeout_s: float = 300.0
     warm_up_s: float = 0.5
+    settle_s: float = 0.06
     shortest_block_s: float = 0.1
     seed: int = 0
 

@@ -245,6 +245,7 @@ def next_block(settings: Settings, variants: int) -> Go:
     per_round = settings.launches * ROUNDS
     share_s = budget_s / per_round / max(1, variants) if budget_s and not settings.steps else 0.0
     return Go(
+        settle_s=settings.settle_s,
         min_steps=math.ceil((settings.steps or 1) / per_round),
         min_duration_s=max(settings.shortest_block_s, share_s),
         max_duration_s=min(settings.phase_timeout_s / 4, (budget_s or 240.0) / 4),

@@ -74,8 +74,12 @@ class Done(Record, frozen=True, tag="done"):
 
 
 class Go(Record, frozen=True, tag="go"):
-    """Measure a block of at least that many steps and seconds, but end it after the longest."""
+    """Measure a block of at least that many steps and seconds, but end it after the longest.
 
+    Steps within the first ``settle_s`` seconds are not timed.
+    """
+
+    settle_s: float = 0.0
     min_steps: int = 1
     min_duration_s: float = 0.0
     max_duration_s: float = 60.0

@@ -75,7 +75,7 @@ def test_status(case: str) -> None:
 
 def test_the_noise_is_stated() -> None:
     result = judged("8.1", evidence(measured("baseline", [90.0, 110.0] * 4, launches=2)))
-    assert result.summary == "The baseline is known to ±7.5 %, from 8 rounds in 2 launches."
+    assert result.summary == "The baseline is known to ±11 %, from 8 rounds in 2 launches."
 
 
 def test_how_far_launches_lie_apart_is_stated() -> None:
