@@ -1,9 +1,9 @@
 """Whether a process that was frozen goes on as if nothing had been.
 
 Two processes run the same job. One measures block after block; between two blocks it goes on at once
-(steady), or is frozen while the other measures a block of half a second (frozen), as in an audit, or waits for
-that without being frozen (waiting). Prints samples per second after each kind of pause over the steady ones',
-with the interval of the rounds.
+(steady), or is frozen while the other measures a block of half a second (frozen), as in an audit, or waits
+for that without being frozen (waiting). Prints samples per second after each kind of pause over the steady
+ones, with the interval of the rounds.
 
     python benchmarks/freezing.py [--rounds 30]
 """

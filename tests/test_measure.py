@@ -352,6 +352,32 @@ def test_losses_are_noted_at_powers_of_two(program: Callable, measured: Callable
     assert noted == [1, 2, 4, 8, 16, 32][: len(noted)] and len(noted) >= 6
 
 
+def test_texts_of_varying_length_are_stood_for_by_one_of_the_usual_length(
+    program: Callable, measured: Callable, tmp_path: Path
+) -> None:
+    """Batches of 3 to 18 words; the first is the shortest."""
+    path = program(
+        script("""
+        def batches():
+            for length in (3, 10, 11, 18, 12, 9):
+                yield np.ones((8, length), "f4"), np.ones((8, 1), "f4")
+        class Mean(keras.layers.Layer):
+            def call(self, words):
+                tf.print("words", tf.shape(words)[1])
+                return tf.reduce_mean(words, axis=1, keepdims=True)
+        m = keras.Sequential([Mean(), keras.layers.Dense(1)])
+        m.compile("sgd", "mse", jit_compile=False)
+        words = tf.TensorSpec((8, None))
+        data = tf.data.Dataset.from_generator(batches, output_signature=(words, tf.TensorSpec((8, 1))))
+        m.fit(data, epochs=3, verbose=0)""")
+    )
+    results = measured(str(path), "cached-input", "constant-batch", steps=10)
+    for name in ("cached-input", "constant-batch"):
+        assert results[name].failure is None
+        printed = (tmp_path / "run" / name / "stderr.log").read_text().split("words ")[-5:]
+        assert [line.split()[0] for line in printed] == ["10"] * 5
+
+
 LEGACY = """
 import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"

@@ -45,7 +45,7 @@ class FakeChild:
         mine, theirs = pair()
         self.pid = 0
         self.channel = runner_end(mine.detach())
-        self.stack_shown = self.ended = False
+        self.stack_shown = self.ended = self.is_lost = False
         self.signals: list[str] = []
         self._theirs = child_end(theirs.detach())
         self._script, self._code = script, code
@@ -87,6 +87,8 @@ class FakeLauncher:
         script, code = self._scripts.get(variant.replace("-", "_"), (self._script, self._code))
         self.started[variant] = FakeChild(script, code)
         return self.started[variant]
+
+    is_gone = False
 
     def exit_code(self, pid: int) -> int | None:
         return None
@@ -216,6 +218,19 @@ def test_a_child_killed_while_measuring_keeps_its_blocks(run: Run) -> None:
     assert (result.failure.phase, result.failure.kind) == ("measure", "killed")
     assert (result.failure.signal, result.failure.exit_code) == ("SIGKILL", -9)
     assert "the system may have run out of memory" in result.failure.message
+
+
+def test_a_child_that_is_lost_with_what_started_it_is_not_the_targets_fault(run: Run) -> None:
+    class Dying(FakeLauncher):
+        def start(self, folder: Path) -> FakeChild:
+            child = super().start(folder)
+            child.is_lost = True
+            return child
+
+    failure = run(Dying(lambda channel: enter(channel, "load"), code=-9))["baseline"].failure
+    assert failure is not None
+    assert (failure.phase, failure.kind, failure.blames_target) == ("load", "lost", False)
+    assert failure.message.startswith("The process that imports TensorFlow ended unexpectedly: ")
 
 
 def test_a_child_that_just_ends_gave_no_result(run: Run) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .errors import MeasurementError
-from .launch import Child, Launcher
+from .launch import GONE, Child, Launcher
 from .records import Block, Failure, Phase, Plan, Usage, VariantRequest, VariantResult, write
 from .session import Done, Failed, Finish, Found, Go, Measured, PhaseStarted, Ready, Warm
 
@@ -190,6 +190,9 @@ class Attempt:
             while self._child.channel.poll(0):
                 self._take(self._child.channel.receive())
         if not self._done and self.result.failure is None:
+            if self._child.is_lost:
+                self.fail("lost", GONE)
+                return False
             code = self._child.exit_code() or 0
             message, name = how_it_ended(code, self._phase)
             kind = "killed" if code < 0 else "no-result"

@@ -45,13 +45,17 @@ def repeat_first_batch(job: VariedJob) -> VariedJob:
     """The same job fed for ever with its first batch from memory.
 
     A ``tf.data.Dataset`` stays in place up to that batch. Arrays, generators and PyDatasets are
-    asked for one batch through Keras, exactly as the model would get it.
+    asked for one batch through Keras, exactly as the model would get it. Where batches vary in more than
+    their number of samples, as texts do in length, it is one of about the usual size instead of the first.
     """
-    if is_dataset(job.dataset):
-        repeated = before_prefetch(job.dataset, lambda data: data.take(1).cache().repeat())
-        return replace(job, dataset=repeated, fit=_endless(job))
     import tensorflow as tf
 
+    if is_dataset(job.dataset):
+        if varies(job.dataset):
+            repeated = typical_batch(job.dataset).repeat().prefetch(tf.data.AUTOTUNE)
+            return replace(job, dataset=repeated, fit=_endless(job))
+        repeated = before_prefetch(job.dataset, lambda data: data.take(1).cache().repeat())
+        return replace(job, dataset=repeated, fit=_endless(job))
     batch = first_batch(job)
     if job.train_step is not None:
         # A hand-written loop is given the very object that its own iterable would yield.
@@ -61,6 +65,38 @@ def repeat_first_batch(job: VariedJob) -> VariedJob:
     return replace(job, dataset=repeated, fit=fit)
 
 
+#: Batches among which a typical one is sought.
+MOST_TRIED = 16
+
+
+def varies(dataset: Any) -> bool:
+    """Whether its batches differ in more than how many samples they hold."""
+    import tensorflow as tf
+
+    specs = tf.nest.flatten(dataset.element_spec)
+    return any(
+        isinstance(spec, tf.RaggedTensorSpec)
+        or (isinstance(spec, tf.TensorSpec) and spec.shape.rank and None in spec.shape.as_list()[1:])
+        for spec in specs
+    )
+
+
+def typical_batch(dataset: Any) -> Any:
+    """A dataset of one of the first batches: that whose number of values is nearest to their mean."""
+    import tensorflow as tf
+
+    batches = list(dataset.take(MOST_TRIED))
+    if not batches:
+        raise NotTransformable("The dataset gave no batch.")
+    sizes = [
+        sum(int(tf.size(part)) for part in tf.nest.flatten(batch, expand_composites=True))
+        for batch in batches
+    ]
+    mean = sum(sizes) / len(sizes)
+    typical = min(range(len(sizes)), key=lambda number: abs(sizes[number] - mean))
+    return tf.data.Dataset.from_tensors(batches[typical])
+
+
 def constant_batch(job: VariedJob) -> VariedJob:
     """The same job whose every step trains on its first batch, which lies on the device already."""
     import tensorflow as tf
@@ -68,6 +104,8 @@ def constant_batch(job: VariedJob) -> VariedJob:
     strategy = getattr(job.model, "distribute_strategy", None)
     if strategy is not None and strategy.num_replicas_in_sync > 1:
         raise NotTransformable("One batch for all of several replicas would be another job.")
+    if is_dataset(job.dataset) and varies(job.dataset):
+        job = replace(job, dataset=typical_batch(job.dataset).repeat(2), fit=_endless(job))
     # identity places its result on the accelerator, where there is one
     batch = tf.nest.map_structure(tf.identity, first_batch(job), expand_composites=True)
     if job.train_step is not None:

@@ -39,6 +39,11 @@ class Child:
         """Negative for a signal, as in `subprocess`; None while it runs."""
         return self._launcher.exit_code(self.pid)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it ended for no reason of its own: what started it is gone."""
+        return self._launcher.is_gone
+
     def signal(self, number: int) -> None:
         """Send a signal to the child and everything in its process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -78,7 +83,9 @@ class Child:
 
 
 class Launcher(Protocol):
-    """A way to start children."""
+    """A way to start children. Once it ``is_gone`` it starts no more, and its children have ended."""
+
+    is_gone: bool
 
     def start(self, folder: Path) -> Child:
         """Start a child on the request in ``folder``."""
@@ -98,6 +105,7 @@ class ForkServer:
 
     def __init__(self, log: Path) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.is_gone = False
         self._exited: dict[int, int] = {}
         self._alive: set[int] = set()
         with log.open("ab") as output:
@@ -146,6 +154,7 @@ class ForkServer:
         except ConnectionError:
             message = b""
         if not message:
+            self.is_gone = True
             raise MeasurementError(GONE)
         if message.startswith(b"exited"):
             _, pid, status = message.split()
@@ -190,6 +199,8 @@ class ForkServer:
 
 class Spawner:
     """Starts each child as a fresh interpreter; slower, and safe where forking is not."""
+
+    is_gone = False
 
     def __init__(self) -> None:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}

@@ -150,7 +150,7 @@ class Failure(Record, frozen=True):
 
     ``kind`` is one word for programs: ``import``, ``missing``, ``raised``, ``returned``, ``no-fit``,
     ``exited``, ``no-data``, ``data-ended``, ``memory``, ``timed-out``, ``killed``, ``no-result``,
-    ``not-applied``, ``unsupported``, ``interrupted`` or ``not-run``. ``message`` is the sentence for
+    ``not-applied``, ``unsupported``, ``lost``, ``interrupted`` or ``not-run``. ``message`` is the sentence for
     people; ``detail`` is their traceback or the tail of the child's stderr.
     """
 
@@ -164,7 +164,7 @@ class Failure(Record, frozen=True):
     @property
     def blames_target(self) -> bool:
         """Whether the target itself is at fault, so that every other variant would fail like this one."""
-        if self.kind in ("interrupted", "not-run", "not-applied", "unsupported"):
+        if self.kind in ("interrupted", "not-run", "not-applied", "unsupported", "lost"):
             return False
         return self.phase == "load" or self.kind == "no-data"
 

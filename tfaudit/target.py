@@ -119,7 +119,7 @@ def _parse(path: Path) -> ast.Module:
         with tokenize.open(path) as file:
             return ast.parse(file.read(), filename=str(path))
     except SyntaxError as error:
-        place = f"line {error.lineno}: {error.msg}" if error.lineno else "its encoding is not what it says"
+        place = f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
         raise UsageError(f"{path.name} is not valid Python ({place}).") from None
     except (UnicodeDecodeError, ValueError):
         raise UsageError(f"{path.name} is not a Python source file.") from None

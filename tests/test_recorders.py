@@ -1,0 +1,172 @@
+"""What the clock covers: warm-up, settling after a pause, blocks, and the losses noted on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tfaudit.recorders import Enough, NoData, Timing, is_steady
+from tfaudit.records import Block, WarmUp
+from tfaudit.session import Finish, Go, Measured, Warm
+
+MS = 1_000_000
+
+
+class FakeRun:
+    """A runner that gives its orders one after another, and a clock that only the steps move."""
+
+    def __init__(self, *orders: Go, **options: Any) -> None:
+        self.now, self.syncs = 0, 0
+        self.told: list[Any] = []
+        self._orders = [*orders, Finish()]
+        options = {"warm_up_steps": 2, "warm_up_s": 0.0, **options}
+        self.timing = Timing(self, self._sync, clock=lambda: self.now, **options)  # type: ignore[arg-type]
+
+    def send(self, message: Any) -> None:
+        self.told.append(message)
+
+    def receive(self) -> Any:
+        self.now += 1000 * MS  # however long the pause
+        return self._orders.pop(0)
+
+    def _sync(self) -> None:
+        self.syncs += 1
+
+    def steps(self, *step_ms: float, loss: float | None = None) -> None:
+        """Steps of eight samples that take so long, until the runner has enough."""
+        for duration_ms in step_ms:
+            self.now += round(duration_ms * MS)
+            self.timing.after_step(1, 8, loss)
+
+    def all_steps(self, step_ms: Iterable[float]) -> None:
+        with pytest.raises(Enough):
+            self.steps(*step_ms)
+
+    @property
+    def warm_up(self) -> WarmUp:
+        return next(message.warm_up for message in self.told if isinstance(message, Warm))
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [message.block for message in self.told if isinstance(message, Measured)]
+
+
+def in_ms(step_ns: Iterable[int]) -> list[float]:
+    return [step / MS for step in step_ns]
+
+
+def test_the_first_step_the_warm_up_and_a_block_are_told_apart() -> None:
+    run = FakeRun(Go(min_steps=3))
+    run.all_steps([900, 5, 5, 10, 11, 12])
+    assert run.warm_up.first_step_ns == 900 * MS
+    assert in_ms(run.warm_up.step_ns) == [5, 5]
+    (block,) = run.blocks
+    assert (in_ms(block.step_ns), block.steps, block.samples) == ([10, 11, 12], 3, 24)
+    assert block.duration_ns == 33 * MS
+
+
+def test_a_pause_between_two_blocks_is_in_neither() -> None:
+    run = FakeRun(Go(min_steps=1), Go(min_steps=2))
+    run.all_steps([900, 5, 5, 10, 11, 12])
+    assert [in_ms(block.step_ns) for block in run.blocks] == [[10], [11, 12]]
+
+
+def test_a_block_ends_with_its_steps_and_its_time_or_with_the_longest_time() -> None:
+    run = FakeRun(Go(min_steps=1, min_duration_s=0.025), Go(min_steps=100, max_duration_s=0.025))
+    run.all_steps([900, 5, 5, *[10] * 6])
+    assert [block.steps for block in run.blocks] == [3, 3]
+
+
+def test_warm_up_takes_its_time_and_goes_on_while_steps_get_faster() -> None:
+    run = FakeRun(Go(), warm_up_s=0.02)
+    run.all_steps([900, 30, 20, 10, 10, 10])
+    assert in_ms(run.warm_up.step_ns) == [30, 20, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "steady"),
+    [
+        ([10, 10, 10], True),
+        ([30, 10, 10], True),  # the last third is as slow as the one before
+        ([10, 10, 9], True),
+        ([10, 10, 8.9], False),
+        ([10, 10, 30], True),  # slower is no warming up
+        ([10], True),
+        ([50, 50, 10, 10, 10, 10], True),
+    ],
+)
+def test_steps_are_steady_when_the_last_third_is_no_faster(step_ms: list[float], steady: bool) -> None:
+    assert is_steady([round(step * MS) for step in step_ms]) is steady
+
+
+def test_steps_that_begin_soon_after_a_pause_are_not_timed() -> None:
+    """Steps of 10 ms, of which the four that begin within 35 ms are left out."""
+    run = FakeRun(Go(min_steps=2, settle_s=0.035))
+    run.all_steps([900, 10, 10, 14, 12, 11, 10, 10, 10])
+    (block,) = run.blocks
+    assert in_ms(block.step_ns) == [10, 10]
+    assert (block.steps, block.samples, block.duration_ns) == (2, 16, 20 * MS)
+
+
+def test_the_device_has_finished_before_the_clock_starts_again() -> None:
+    run = FakeRun(Go(min_steps=2, settle_s=0.035))
+    run.steps(900, 10, 10)
+    before = run.syncs
+    run.steps(14, 12)
+    assert run.syncs == before
+    run.steps(11)
+    assert run.syncs == before + 1
+
+
+def test_an_epoch_that_begins_while_a_process_settles_begins_in_no_block() -> None:
+    run = FakeRun(Go(min_steps=2, settle_s=0.015))
+    run.steps(900, 10, 10, 10)
+    run.timing.begin_epoch()
+    run.steps(10)
+    run.timing.begin_epoch()
+    run.all_steps([10, 10])
+    assert run.blocks[0].epoch_starts == (0,)
+
+
+def test_long_steps_are_all_timed_in_longer_blocks() -> None:
+    """Steps of 50 ms where 40 are given to settle: eight times 40 ms are seven steps."""
+    run = FakeRun(Go(min_steps=1, settle_s=0.04))
+    run.all_steps([900, 50, 50, *[50] * 7])
+    assert [block.steps for block in run.blocks] == [7]
+
+
+def test_the_loss_is_noted_at_powers_of_two_whether_timed_or_not() -> None:
+    run = FakeRun(Go(min_steps=2, settle_s=0.015), Go(min_steps=10))
+    with pytest.raises(Enough):
+        for number in range(1, 100):
+            run.steps(10, loss=float(number))
+    assert run.warm_up.losses == {1: 1.0, 2: 2.0}
+    assert [block.losses for block in run.blocks] == [{4: 4.0}, {8: 8.0, 16: 16.0}]
+
+
+def test_steps_that_come_several_at_a_time_are_noted_where_they_pass_a_power_of_two() -> None:
+    run = FakeRun(Go(min_steps=9))
+    with pytest.raises(Enough):
+        for number in range(100):
+            run.now += 10 * MS
+            run.timing.after_step(3, 24, float(number))
+    assert list(run.warm_up.losses) == [3, 6, 9]
+    assert [list(block.losses) for block in run.blocks] == [[18]]
+
+
+def test_data_that_ends_in_a_block_keeps_it() -> None:
+    run = FakeRun(Go(min_steps=100))
+    run.steps(900, 10, 10, 10, 10)
+    run.timing.end_of_data()
+    assert [block.steps for block in run.blocks] == [2]
+
+
+@pytest.mark.parametrize(("steps", "kind"), [((), "no-data"), ((900, 10), "data-ended")])
+def test_data_that_ends_before_a_block_says_so(steps: tuple[float, ...], kind: str) -> None:
+    run = FakeRun(Go())
+    run.steps(*steps)
+    with pytest.raises(NoData) as raised:
+        run.timing.end_of_data()
+    assert raised.value.kind == kind
