@@ -8,7 +8,7 @@ OUTPUT ?= demo/run
 export TFAUDIT_DEMO_DATA ?= $(CURDIR)/demo/data
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test slow older lint format wheel clean
+.PHONY: demo test slow trust older lint format wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python sample_models/photos.py $(TFAUDIT_DEMO_DATA)
@@ -21,6 +21,12 @@ test: $(VENV)/.dev
 # Every sample model for real, each against the `expect:` lines in its docstring.
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_samples.py --run-samples
+
+# Whether comparisons can be trusted: figures, and what must hold of them.
+trust: $(VENV)/.demo
+	$(BIN)/python sample_models/photos.py $(TFAUDIT_DEMO_DATA)
+	$(BIN)/python benchmarks/freezing.py
+	$(BIN)/python benchmarks/trust.py
 
 # The tests that run children, on the oldest TensorFlow that is supported.
 older:

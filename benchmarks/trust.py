@@ -87,14 +87,14 @@ import time
 import keras, numpy as np, tensorflow as tf
 from tfaudit import Job
 
-STEP_S, PRODUCTS, MATRIX = 0.04, 80, np.random.rand(220, 220)
+STEP_S, SUMS, NUMBERS = 0.04, 80, np.random.rand(100_000)
 
 def sleep(parts):
     time.sleep(parts * STEP_S)
 
 def work(parts):
-    for _ in range(round(parts * PRODUCTS)):
-        MATRIX @ MATRIX
+    for _ in range(round(parts * SUMS)):  # on one core, lest threads that wait for each other blur the effect
+        np.cumsum(NUMBERS)
 
 def job():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
@@ -132,7 +132,8 @@ def planted(at: Bench, short: bool) -> None:
     kinds = list(itertools.product(("input", "model"), ("sleep", "work")))
     for effect, share in ((0.15, 0.9), (0.30, 1.0)):
         found = covered = 0
-        cases = kinds[:: -1 if effect > 0.2 else 1][:1] if short else (kinds * 3)[:10]
+        # in short, what the machine's other work disturbs least: sleep, once in the input, once in the model
+        cases = [("input" if effect < 0.2 else "model", "sleep")] if short else (kinds * 3)[:10]
         for place, kind in cases:
             target = at.write("planted.py", PLANTED.format(effect=effect, place=place, kind=kind))
             variant = SPARED[place]
