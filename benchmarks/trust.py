@@ -87,7 +87,7 @@ import time
 import keras, numpy as np, tensorflow as tf
 from tfaudit import Job
 
-STEP_S, SUMS, NUMBERS = 0.04, 80, np.random.rand(100_000)
+STEP_S, SUMS, NUMBERS = 0.08, 160, np.random.rand(150_000)
 
 def sleep(parts):
     time.sleep(parts * STEP_S)
@@ -120,7 +120,7 @@ def job():
     return Job(model, data.with_options(options), train_step)
 """
 
-#: What from_generator and waking from sleep add to 40 ms, so that the truth itself is known to this.
+#: What from_generator and waking from sleep add to 80 ms, so that the truth itself is known to this.
 PLANTED_WITHIN = 0.01
 
 #: Which variant is spared the planted effect.

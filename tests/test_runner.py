@@ -614,6 +614,15 @@ def test_a_baseline_that_fails_in_its_second_launch_ends_the_timing_and_no_more(
     results = run(launcher, "baseline", "xla", "placement", launches=2)
     assert results["baseline"].failure is not None and len(results["baseline"].blocks) == 3
     assert [results[name].status for name in ("xla", "placement")] == ["measured", "measured"]
+    assert {block.launch for block in results["xla"].blocks} == {0}
+
+
+def test_an_interrupt_in_the_second_launch_keeps_the_first_and_says_so(run: Run) -> None:
+    results = run(
+        FakeLauncher(whole), "baseline", "xla", launches=2, observer=Interrupting("block_measured", 8)
+    )
+    assert [len(result.blocks) for result in results.values()] == [4, 4]
+    assert [result.failure and result.failure.kind for result in results.values()] == ["interrupted"] * 2
 
 
 def test_what_the_machine_does_not_hold_is_not_started_beside_the_others(

@@ -62,7 +62,6 @@ class Attempt:
         if not self.started:
             self._observer.variant_started(self.variant)
         self.started = True
-        self.result = replace(self.result, status="failed")  # until this launch, too, says that it is done
         self._launch = launch
         self._phase, self._phase_began = "start", time.monotonic()
         self._done = self.is_ready = False
@@ -93,6 +92,11 @@ class Attempt:
     def connection(self) -> Any:
         """What to wait on for the child's next message; None without a child."""
         return self._child.channel.connection if self._child else None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a launch has begun and not told everything yet."""
+        return self._child is not None and not self._done
 
     @property
     def has_loaded(self) -> bool:
@@ -259,7 +263,7 @@ class Attempt:
             exit_code=exit_code,
             signal=signal_name,
         )
-        self.result = replace(self.result, failure=failure)
+        self.result = replace(self.result, status="failed", failure=failure)
 
     def _too_long(self, limit_s: float) -> str:
         name = self._plan.target.name

@@ -140,8 +140,8 @@ class Run:
                     crowded.append(attempt)
                 else:
                     attempt.stop()
-            if stops_all(attempts[0]):
-                for attempt in loading:
+            if stops_all(attempts[0]) or (launch and attempts[0].result.failure):
+                for attempt in [*loading, *ready]:
                     attempt.stop()
                 return []
         return sorted(ready, key=attempts.index)
@@ -228,10 +228,9 @@ def not_run(variant: str, reason: str, kind: str = "not-run") -> VariantResult:
 
 def interrupt(attempt: Attempt) -> None:
     """Note that the run was stopped while a variant was under way, or before."""
-    if attempt.started:
-        if attempt.result.status != "measured":
-            attempt.fail("interrupted", "The audit was interrupted here.", detail="")
-    else:
+    if attempt.is_under_way or (attempt.started and attempt.result.status != "measured"):
+        attempt.fail("interrupted", "The audit was interrupted here.", detail="")
+    elif not attempt.started:
         skip(attempt, NOT_REACHED, "interrupted")
 
 
