@@ -17,7 +17,7 @@ import photos
 import tensorflow as tf
 
 IMAGE_SIDE = 64
-BATCH_SIZE = 32
+BATCH_SIZE = 16
 
 
 def parse(record):
