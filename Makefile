@@ -8,7 +8,7 @@ OUTPUT ?= demo/run
 export TFAUDIT_DEMO_DATA ?= $(CURDIR)/demo/data
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test slow trust older lint format wheel clean
+.PHONY: demo test slow trust older lint format docs wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python sample_models/photos.py $(TFAUDIT_DEMO_DATA)
@@ -43,6 +43,10 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# docs/checks.md, which is made from the checks.
+docs: $(VENV)/.dev
+	$(BIN)/python -m tfaudit.documentation docs/checks.md
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
+import msgspec
 import pytest
 from checks.builders import evidence, judged, program
 
@@ -13,7 +15,7 @@ from tfaudit import checking
 from tfaudit.checking import Check, choose, load, rows, run_checks
 from tfaudit.errors import UsageError
 from tfaudit.evidence import FACTS, Evidence
-from tfaudit.records import Fact, Interval, Status
+from tfaudit.records import Answer, CheckResult, Fact, Interval, Said, Status
 from tfaudit.variants import VARIANTS
 
 CHECKLIST = [
@@ -105,10 +107,10 @@ def test_a_built_check_names_variants_and_facts_that_exist(item: Check) -> None:
 
 @pytest.mark.parametrize("item", BUILT, ids=by_number)
 def test_a_built_check_judges_an_empty_run_without_an_error(item: Check) -> None:
-    """Everything is missing: that is unknown or not applicable, and never a pass."""
+    """Everything is missing: that is unknown, not applicable or for a person to tell, and never a pass."""
     (result,) = run_checks(evidence(), [item])
-    assert result.status in (Status.UNKNOWN, Status.NOT_APPLICABLE)
-    assert result.summary.endswith(".")
+    assert result.status in (Status.UNKNOWN, Status.NOT_APPLICABLE, Status.MANUAL)
+    assert result.summary.endswith((".", "?"))
 
 
 @pytest.mark.parametrize("item", PLANNED, ids=by_number)
@@ -216,6 +218,142 @@ def test_what_a_check_is_comes_with_its_result() -> None:
         item.why,
         item.how_to_fix,
     )
+
+
+# Answers --------------------------------------------------------------------------------------------
+
+
+#: A check that needs nothing.
+FREE = replace(load()["memory-format"], needs=(), uses=())
+
+
+def answered(status: Status, said: Said | None) -> CheckResult:
+    """A check that finds the status, of which a person said that."""
+    judge = {
+        Status.PASS: checking.passed,
+        Status.WARN: checking.warned,
+        Status.FAIL: checking.failed,
+        Status.MANUAL: checking.manual,
+        Status.UNKNOWN: checking.unknown,
+        Status.NOT_APPLICABLE: checking.not_applicable,
+    }[status]
+    gain = Interval(median=2.0, low=2.0, high=2.0)
+    item = replace(FREE, judge=lambda given: judge("Own words.", fix="Do.", gain=gain, seen=1))
+    answers = () if said is None else (Answer("memory-format", said, "Hm.", "Ann", date(2026, 1, 31)),)
+    (result,) = run_checks(evidence(answers=answers), [item])
+    return result
+
+
+@pytest.mark.parametrize("status", [Status.MANUAL, Status.UNKNOWN])
+@pytest.mark.parametrize(
+    ("said", "becomes", "words"),
+    [
+        ("yes", Status.PASS, "yes"),
+        ("no", Status.WARN, "no"),
+        ("n-a", Status.NOT_APPLICABLE, "not applicable"),
+    ],
+)
+def test_an_answer_decides_what_the_check_leaves_open(
+    status: Status, said: Said, becomes: Status, words: str
+) -> None:
+    """As an answer: no gain that would read as measured, and the check's own words among the facts."""
+    result = answered(status, said)
+    assert (result.status, result.by_answer, result.contradicted) == (becomes, True, False)
+    assert result.summary == f"Answered {words} by Ann on 2026-01-31: Hm."
+    assert result.answer == Answer("memory-format", said, "Hm.", "Ann", date(2026, 1, 31))
+    assert (result.gain, result.gain_is_bound, result.fix) == (None, False, "Do.")
+    assert result.facts == (
+        Fact(name="the check itself", value=f"{status.value}: Own words."),
+        Fact(name="seen", value=1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "contradicted"),
+    [
+        (Status.PASS, "yes", False),
+        (Status.PASS, "no", True),
+        (Status.PASS, "n-a", False),
+        (Status.WARN, "yes", True),
+        (Status.WARN, "no", False),
+        (Status.WARN, "n-a", False),
+        (Status.FAIL, "yes", True),
+        (Status.FAIL, "no", False),
+        (Status.FAIL, "n-a", False),
+        (Status.NOT_APPLICABLE, "yes", False),
+        (Status.NOT_APPLICABLE, "no", False),
+        (Status.NOT_APPLICABLE, "n-a", False),
+    ],
+)
+def test_an_answer_overrules_no_check(status: Status, said: Said, contradicted: bool) -> None:
+    result, unanswered = answered(status, said), answered(status, None)
+    assert result.answer is not None and result.answer.said == said
+    assert (result.by_answer, result.contradicted) == (False, contradicted)
+    assert msgspec.structs.replace(result, answer=None, contradicted=False) == unanswered
+
+
+def test_an_answer_mends_no_broken_check() -> None:
+    def broken(given: Evidence) -> Any:
+        raise ValueError
+
+    item = replace(FREE, judge=broken)
+    (result,) = run_checks(evidence(answers=(Answer("memory-format", "yes"),)), [item])
+    assert (result.status, result.by_answer, result.contradicted) == (Status.ERROR, False, False)
+    assert result.answer is not None
+
+
+def test_an_item_without_a_check_can_be_answered(registry: dict[str, Check]) -> None:
+    checking.planned("tfaudit.checks.project", {"9.1": ("warm_chairs", "Chairs")})
+    given = evidence(answers=(Answer("warm-chairs", "yes"), Answer("of-a-later-version", "no")))
+    (result,) = run_checks(given, [registry["warm-chairs"]])
+    assert (result.status, result.by_answer, result.pending) == (Status.PASS, True, True)
+    assert result.summary == "Answered yes."
+
+
+def test_an_answer_counts_when_a_need_is_missing() -> None:
+    (result,) = run_checks(
+        evidence(answers=(Answer("samples-per-dollar", "n-a"),)), [load()["samples-per-dollar"]]
+    )
+    assert (result.status, result.by_answer) == (Status.NOT_APPLICABLE, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer("x", "yes"), "yes."),
+        (Answer("x", "n-a", by="Ann"), "not applicable by Ann."),
+        (Answer("x", "no", on=date(2026, 1, 31)), "no on 2026-01-31."),
+        (Answer("x", "no", "Not  yet,\nbut soon"), "no: Not yet, but soon"),
+    ],
+)
+def test_an_answer_in_words(answer: Answer, words: str) -> None:
+    assert answer.words == words
+
+
+# Questions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("item", load().values(), ids=by_number)
+def test_every_check_asks_one_short_question(item: Check) -> None:
+    assert item.question.endswith("?") and "\n" not in item.question
+    assert len(item.question) <= 120
+
+
+def test_a_question_is_said_or_made_of_the_title(registry: dict[str, Check]) -> None:
+    def warm_chairs(given: Evidence) -> Any:
+        """Chairs"""
+
+    warm_chairs.__module__ = "tfaudit.checks.cpu"
+    checking.check(number="9.1", question="Are they warm?")(warm_chairs)
+    checking.planned(
+        "tfaudit.checks.cpu",
+        {"9.2": ("warm_tables", "Tables"), "9.3": ("lamps", "Lamps")},
+        questions={"9.3": "Do they shine?"},
+    )
+    asked = [registry[name].question for name in ("warm-chairs", "warm-tables", "lamps")]
+    assert asked == ["Are they warm?", "Tables: is this in order?", "Do they shine?"]
+    (result,) = run_checks(evidence(), [registry["lamps"]])
+    assert result.question == "Do they shine?"
 
 
 # Registering ----------------------------------------------------------------------------------------

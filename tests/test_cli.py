@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib.util
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from checks.builders import block, evidence, failed, measured, program, run_folder
 from click.testing import CliRunner, Result
 
-from tfaudit import __version__, launch, runner
+from tfaudit import __version__, answers, launch, runner
 from tfaudit.checking import load
 from tfaudit.cli import Duration, cli
 from tfaudit.evidence import Evidence
@@ -69,11 +73,11 @@ INPUT_BOUND = evidence(measured("baseline", [100.0] * 8, program=program()), cac
 def test_help_names_every_command(flag: str) -> None:
     result = tfaudit(flag)
     assert result.exit_code == 0
-    for command in ("run", "audit", "report", "checks"):
+    for command in ("run", "audit", "report", "answer", "checks", "explain"):
         assert f"\n  {command} " in result.stdout
 
 
-@pytest.mark.parametrize("command", ["run", "audit", "report", "checks"])
+@pytest.mark.parametrize("command", ["run", "audit", "report", "answer", "checks", "explain"])
 def test_every_command_explains_itself(command: str) -> None:
     result = tfaudit(command, "--help")
     assert result.exit_code == 0
@@ -92,9 +96,26 @@ def test_checks_are_listed_by_section() -> None:
     title = {item.number: item.title for item in load().values()}
     needs = "baseline, cached-input, constant-batch, source-cached, input-only, price"
     assert f"  1.8  input-bound-training: {title['1.8']}  [{needs}]" in lines
-    assert f"  6.4  gradient-sharing: {title['6.4']}  [not implemented yet]" in lines
+    planned = [item for item in load().values() if not item.is_built]
+    for item in planned:
+        assert f"{item.number:>5}  {item.id}: {item.title}  [not implemented yet]" in lines
     assert lines.index("Instance choice") < lines.index("Can these numbers be trusted?")
     assert [line.split()[0] for line in lines if line.endswith("]")] == list(title)
+
+
+def test_a_check_is_explained_by_number_or_id() -> None:
+    result = tfaudit("explain", "1.8")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("1.8 Waiting for input\nPerformance analysis · input-bound-training\n")
+    assert result.stdout == tfaudit("explain", "input-bound-training").stdout
+
+
+@pytest.mark.parametrize("name", ["9.9", "\033[2J", ""])
+def test_what_is_no_check_is_not_explained(name: str) -> None:
+    assert refused("explain", name) == (
+        f"There is no check {name!r}: give a number such as 1.8 or an id such as input-bound-training;"
+        " `tfaudit checks` lists them."
+    )
 
 
 # Durations ------------------------------------------------------------------------------------------
@@ -295,6 +316,231 @@ def test_a_run_whose_reports_cannot_be_written() -> None:
     assert "report.html" in refused("audit", folder)
 
 
+# Answers --------------------------------------------------------------------------------------------
+
+#: A factory has no call of fit, so 1.1, 7.1 and 7.4 ask a person.
+FACTORY = evidence(measured("baseline", [100.0] * 8, program=program(form="factory")), cached_input=100.0)
+
+
+def statuses() -> dict[str, str]:
+    return {item.number: item.status.value for item in read(Path("out/report.json"), Report).checks}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_answers_count_until_others_are_given() -> None:
+    Path("a.toml").write_text('"7.1" = {answer = "yes", by = "Ann"}\n"1.2" = "no"\n')
+    result = audit(FACTORY, "--answers", "a.toml")
+    assert (statuses()["7.1"], statuses()["1.2"], statuses()["7.4"]) == ("pass", "warn", "manual")
+    assert "Answered yes by Ann." in result.stdout and "Answered no." in result.stdout
+    tfaudit("audit", "out")
+    assert (statuses()["7.1"], statuses()["1.2"]) == ("pass", "warn")
+    Path("a.toml").write_text('"7.4" = "n-a"')
+    tfaudit("audit", "out", "--answers", "a.toml")
+    assert (statuses()["7.1"], statuses()["7.4"]) == ("manual", "not-applicable")
+    Path("a.toml").write_text("")
+    tfaudit("audit", "out", "--answers", "a.toml")
+    assert statuses()["7.4"] == "manual"
+    assert read(Path("out/evidence.json"), Evidence).answers == ()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_no_is_a_finding() -> None:
+    Path("a.toml").write_text('"7.1" = "no"')
+    assert audit(FACTORY, "-c", "7.1", "--answers", "a.toml", "--fail-on", "warn").exit_code == 1
+
+
+def test_a_bad_answers_file_leaves_the_reports_alone() -> None:
+    folder = run_folder(Path("out"), FACTORY)
+    Path("a.toml").write_text('"7.1" = true')
+    assert refused("audit", folder, "--answers", "a.toml") == (
+        'a.toml: 7.1 is answered true: write "yes", "no" or "n-a", or a table such as'
+        ' {answer = "yes", note = "…"}.'
+    )
+    assert refused("audit", folder, "--answers", "none") == "none cannot be read: No such file or directory."
+    assert not (folder / "report.json").exists()
+
+
+@pytest.fixture
+def asked(undrawn: None) -> Path:
+    """A reported run with three manual checks, and one that is unknown without a price."""
+    audit(FACTORY, *("-c", "1.1", "-c", "1.2", "-c", "7.1", "-c", "7.4"))
+    return Path("out")
+
+
+def answering(typed: str | bytes, *arguments: object) -> Result:
+    """`tfaudit answer` of the run, with that typed."""
+    words = ["answer", *map(str, arguments or ("out",)), "--by", "Ann"]
+    return CliRunner().invoke(cli, words, input=typed, catch_exceptions=False)
+
+
+def written(path: str = "out/tfaudit-answers.toml") -> dict[str, tuple[str, str, str]]:
+    """What a file of answers says, and whether it is of today."""
+    found = answers.read(Path(path))
+    assert {answer.on for answer in found} == {date.today()}
+    return {answer.check: (answer.said, answer.note, answer.by) for answer in found}
+
+
+def test_each_manual_check_is_asked_about(asked: Path) -> None:
+    result = answering("y\nIn the\tlogs.\nN\n\nx\n\n")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert written() == {
+        "throughput-reported": ("yes", "In the\tlogs.", "Ann"),
+        "failing-runs-stopped": ("no", "", "Ann"),
+        "experiments-tracked": ("n-a", "", "Ann"),
+    }
+    for words in (
+        "1 of 3\n✎ manual 1.1 Throughput reporting\n",
+        "The target has no call of fit: does training report samples per second?\n",
+        "Why it matters: An experiment that nobody recorded is run again.\n",
+        f"         {load()['experiments-tracked'].question}\n",
+        "Yes, no, not applicable, skip or quit (y, n, x, s, q): ",
+    ):
+        assert words in result.stdout
+    assert result.stdout.endswith(
+        "\nAnswers saved in out/tfaudit-answers.toml: 3. To apply them:\n"
+        "  tfaudit audit out --answers out/tfaudit-answers.toml\n"
+    )
+
+
+def test_a_wrong_key_is_asked_again(asked: Path) -> None:
+    result = answering("z\nyes\ny\n\nq\n")
+    assert "'z' is not one of 'y', 'n', 'x', 's', 'q'." in result.output
+    assert list(written()) == ["throughput-reported"]
+
+
+@pytest.mark.parametrize("typed", ["s\ns\ny\nTo the end.", "s\ns\ny\nTo the end.\n"])
+def test_items_are_skipped(typed: str, asked: Path) -> None:
+    answering(typed)
+    assert written() == {"experiments-tracked": ("yes", "To the end.", "Ann")}
+
+
+@pytest.mark.parametrize("typed", ["q\n", "s\nq\n", "s\ns\ns\n", "s\n"])
+def test_without_an_answer_nothing_is_written(typed: str, asked: Path) -> None:
+    result = answering(typed)
+    assert result.exit_code == 0
+    assert result.stdout.endswith("No answer was given, and nothing written.\n")
+    assert not Path("out/tfaudit-answers.toml").exists()
+
+
+@pytest.mark.parametrize("typed", ["y\n", "y\nHm.\n"])
+def test_what_was_answered_before_the_end_is_saved(typed: str, asked: Path) -> None:
+    """Ctrl-C, the end of the input, before the note or after it."""
+    result = answering(typed)
+    assert (result.exit_code, list(written())) == (0, ["throughput-reported"])
+    assert "Answers saved in out/tfaudit-answers.toml: 1." in result.stdout
+
+
+def test_ctrl_c_loses_nothing(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter(["n"])
+
+    def prompt(*arguments: Any, **options: Any) -> str:
+        if (key := next(typed, None)) is None:
+            raise click.Abort
+        return key
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    assert answering("").exit_code == 0
+    assert written() == {"throughput-reported": ("no", "", "Ann")}
+
+
+def test_the_walk_goes_on_where_it_stopped(asked: Path) -> None:
+    answering("y\n\nq\n")
+    result = answering("n\n\ns\n")
+    assert "1 of 2\n✎ manual 7.1" in result.stdout
+    assert list(written()) == ["throughput-reported", "failing-runs-stopped"]
+
+
+def test_all_asks_about_unknown_checks_too(asked: Path) -> None:
+    result = answering("q\n", "out", "--all")
+    assert "1 of 4\n" in result.stdout
+
+
+def test_a_named_check_is_asked_about_again(asked: Path) -> None:
+    Path("a.toml").write_text('"7.1" = "yes"  # for now\n')
+    result = answering("n\n\n", "out", "--check", "7.1", "--answers", "a.toml")
+    assert "1 of 1\n" in result.stdout
+    assert written("a.toml") == {"failing-runs-stopped": ("no", "", "Ann")}
+    assert Path("a.toml").read_text().endswith("}  # for now\n")
+
+
+def test_a_new_file_holds_the_answers_that_were_applied(asked: Path) -> None:
+    """Applying it replaces them all."""
+    Path("a.toml").write_text('"7.1" = "yes"')
+    tfaudit("audit", "out", "--answers", "a.toml")
+    answering("y\n\nq\n")
+    assert {answer.check for answer in answers.read(Path("out/tfaudit-answers.toml"))} == {
+        "failing-runs-stopped",
+        "throughput-reported",
+    }
+
+
+def test_when_nothing_is_to_be_asked_it_says_so(undrawn: None) -> None:
+    audit(FINE, "-c", "1.2")
+    result = answering("")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "No check waits for a person's answer. --all asks about unknown ones, too: 1.\n",
+    )
+
+
+def test_a_report_alone_needs_a_place_for_the_answers(asked: Path) -> None:
+    """Nothing is written beside the user's own files."""
+    Path("copy.json").write_bytes((asked / "report.json").read_bytes())
+    assert refused("answer", "copy.json") == (
+        "copy.json lies in no run folder: say where the answers go with --answers FILE."
+    )
+    result = answering("y\n\nq\n", "copy.json", "--answers", "my answers.toml")
+    assert list(written("my answers.toml")) == ["throughput-reported"]
+    assert result.stdout.endswith("  tfaudit audit FOLDER --answers 'my answers.toml'\n")
+
+
+def test_a_runs_report_may_be_named(asked: Path) -> None:
+    answering("y\n\nq\n", "out/report.json")
+    assert list(written()) == ["throughput-reported"]
+
+
+def test_where_nobody_answers_it_says_so(asked: Path) -> None:
+    result = answering("")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        'Error: Nobody answers: run this in a terminal, or write lines such as "7.3" = "yes" into'
+        " out/tfaudit-answers.toml by hand.\n"
+    )
+
+
+def test_what_is_typed_in_another_encoding(asked: Path) -> None:
+    result = answering(b"y\n\xff\n")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: What was typed is not valid UTF-8, and was not saved.\n"
+    assert not Path("out/tfaudit-answers.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("nowhere",), "nowhere/report.json does not exist: point at the folder of a finished run."),
+        (("out", "--check", "9.9"), "There is no check '9.9': give a number such as 1.8"),
+        (
+            ("out", "--check", "1.8"),
+            "The report has no check input-bound-training: judge it with `tfaudit audit` first.",
+        ),
+        (("out", "--answers", "bad.toml"), "bad.toml is not TOML ("),
+        (("bad.toml",), "bad.toml is not a Report document: "),
+        (("out", "--by", "\udc80"), "'\ufffd' is not valid UTF-8, and cannot be recorded."),
+    ],
+)
+def test_what_cannot_be_asked(arguments: tuple[str, ...], sentence: str, asked: Path) -> None:
+    Path("bad.toml").write_text("bad")
+    assert f"{refused('answer', *arguments)}.".startswith(sentence)
+
+
+def test_a_terminal_obeys_nothing_in_answers(asked: Path) -> None:
+    answering("y\n\033]0;x\x07\033[2J\nq\n")
+    shown = tfaudit("audit", "out", "--answers", "out/tfaudit-answers.toml").output
+    assert "Answered yes by Ann" in shown
+    assert "\033" not in shown and "\x07" not in shown
+
+
 # report ---------------------------------------------------------------------------------------------
 
 
@@ -457,6 +703,17 @@ def test_a_price_and_a_seed_are_kept_in_the_plan(planned: list[Plan]) -> None:
     assert read(Path("out/report.json"), Report).usd_per_hour == 1.006
 
 
+def test_answers_are_read_before_anything_runs(planned: list[Plan]) -> None:
+    Path("a.toml").write_text('"1.2" = "no"')
+    tfaudit("run", "train.py", "-o", "out", "--answers", "a.toml")
+    assert (statuses()["1.2"], len(planned)) == ("warn", 1)
+    Path("a.toml").write_text('"7.3" = "perhaps"')
+    assert refused("run", "train.py", "-o", "other", "--answers", "a.toml").startswith(
+        'a.toml: 7.3 is answered "perhaps": write'
+    )
+    assert len(planned) == 1 and not Path("other").exists()
+
+
 def test_only_the_variants_asked_for_are_run(planned: list[Plan]) -> None:
     """With the baseline, since everything is compared with it; all checks are judged."""
     tfaudit("run", "train.py", "-o", "out", "--variant", "xla", "--variant", "cached-input")
@@ -586,3 +843,9 @@ def test_a_script_with_a_loop_of_its_own_is_refused_before_it_runs(tmp_path: Pat
     assert result.exit_code == 2
     assert "trains in a loop of its own (train.py:2) and never calls Model.fit" in result.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_stream_changes_nothing(closed: str) -> None:
+    done = subprocess.run(f"{sys.executable} -m tfaudit report nowhere {closed}", shell=True, check=False)
+    assert done.returncode == 2

@@ -18,7 +18,7 @@ from checks.builders import (
 from msgspec.structs import replace
 
 from tfaudit.evidence import Evidence, TraceEvidence, block_rates, scaled
-from tfaudit.records import Device, Interval, Source, read, write
+from tfaudit.records import Answer, Device, Interval, Source, read, write
 
 EVERYTHING = evidence(
     measured("profiled", []),
@@ -65,6 +65,11 @@ def test_the_price_is_hidden_in_the_plan_too() -> None:
     given = evidence(baseline=100.0, usd_per_hour=1.5)
     given = replace(given, plan=replace(given.plan, usd_per_hour=1.5))
     assert given.only(("baseline",)).plan.usd_per_hour is None
+
+
+def test_answers_are_hidden_from_checks() -> None:
+    given = evidence(baseline=100.0, answers=(Answer("unused-storage", "yes"),))
+    assert given.only(("baseline",)).answers == ()
 
 
 def test_only_leaves_the_original_alone() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from checks.builders import CPU, GPU, evidence, failed, measured, program, run_f
 
 from tfaudit import folder as folders
 from tfaudit.errors import UsageError
-from tfaudit.records import VariantEnvironment
+from tfaudit.records import Answer, VariantEnvironment, write
 
 not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 
@@ -165,6 +165,32 @@ def test_a_trace_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     assert trace is not None
     assert (trace.bytes, trace.summary) == (180, None)
     assert trace.problem.endswith(".") and "\n" not in trace.problem
+
+
+def test_answers_given_to_an_earlier_audit_are_kept(tmp_path: Path) -> None:
+    answers = (Answer("unused-storage", "no", "Hm.", "Ann", date(2026, 1, 31)),)
+    folder = run_folder(tmp_path, evidence(baseline=100.0))
+    assert folders.gather(folder).answers == ()
+    write(folders.evidence_path(folder), evidence(baseline=100.0, answers=answers))
+    assert folders.gather(folder).answers == answers
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b'{"answers": [{"check": "a", "said": "maybe"}]}'])
+def test_answers_are_not_lost_without_a_word(content: bytes, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, evidence(baseline=100.0))
+    folders.evidence_path(folder).write_bytes(content)
+    with pytest.raises(UsageError) as raised:
+        folders.gather(folder)
+    assert str(raised.value) == (
+        f"{tmp_path}/evidence.json cannot be read for the answers in it: delete it, and give them again with"
+        " --answers."
+    )
+
+
+def test_evidence_of_an_earlier_version_holds_no_answers(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, evidence(baseline=100.0))
+    folders.evidence_path(folder).write_text('{"plan": null}')
+    assert folders.gather(folder).answers == ()
 
 
 def test_a_folder_without_a_plan_holds_no_run(tmp_path: Path) -> None:

@@ -28,7 +28,10 @@ def loaded(code: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("command", ["--help", "run --help", "checks", "--version", "run no_such_file.py"])
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "run --help", "checks", "--version", "explain 1.8", "answer nowhere", "run no_such_file.py"],
+)
 def test_the_command_line_answers_without_anything_slow(command: str) -> None:
     found = loaded(
         "from tfaudit.cli import cli\n"

@@ -10,13 +10,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from .errors import UsageError
 from .evidence import FACTS, Evidence
-from .records import CheckResult, Fact, Interval, Record, Status
+from .records import Answer, CheckResult, Fact, Interval, Record, Said, Status
 from .variants import VARIANTS
 
 HEADINGS = {
@@ -74,6 +77,17 @@ def percent(fraction: float) -> str:
 
 NOT_BUILT = "This check is not implemented yet."
 
+#: Outcomes that leave the question open, so that a person's answer decides; and what it then amounts to.
+OPEN = (Status.MANUAL, Status.UNKNOWN)
+AMOUNTS_TO: dict[Said, Status] = {
+    "yes": Status.PASS,
+    "no": Status.WARN,
+    "n-a": Status.NOT_APPLICABLE,
+}
+
+#: Answers that say the opposite of what a check found.
+CONTRADICTIONS = (("yes", Status.WARN), ("yes", Status.FAIL), ("no", Status.PASS))
+
 #: Suffixes of a fact's name that say its unit, as in the records.
 UNITS = {
     "_samples_per_s": "samples/s",
@@ -113,6 +127,7 @@ class Check:
     number: str
     section: str
     title: str
+    question: str
     needs: tuple[str, ...]
     uses: tuple[str, ...]
     threshold: str
@@ -135,6 +150,8 @@ class Check:
 
 CHECKS: dict[str, Check] = {}
 
+NO_QUESTIONS: Mapping[str, str] = MappingProxyType({})
+
 
 def check(
     *,
@@ -142,11 +159,13 @@ def check(
     needs: Iterable[str] = (),
     uses: Iterable[str] = (),
     threshold: str = "",
+    question: str = "",
 ) -> Callable[[Callable[[Evidence], Outcome]], Callable[[Evidence], Outcome]]:
     """Register a function as the check of that number.
 
     ``needs`` names the variants and facts without which it cannot answer, ``uses`` those that sharpen
     its answer; it is handed nothing else. ``threshold`` is its rule in words, printed beside the verdict.
+    ``question`` is what a person is asked where it cannot tell: one to which yes says that all is well.
     """
 
     def register(judge: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
@@ -159,19 +178,24 @@ def check(
             needs=tuple(needs),
             uses=tuple(uses),
             threshold=threshold,
+            question=question,
         )
         return judge
 
     return register
 
 
-def planned(module: str, items: dict[str, tuple[str, str]]) -> None:
+def planned(
+    module: str, items: dict[str, tuple[str, str]], *, questions: Mapping[str, str] = NO_QUESTIONS
+) -> None:
     """Register items of the checklist that are not built yet, so that the report shows them.
 
-    ``items`` maps a number to the check's name and title.
+    ``items`` maps a number to the check's name and title, ``questions`` some of the numbers to a question.
     """
     for number, (name, title) in items.items():
-        CHECKS[_identifier(name)] = _made(name, title, module, _not_built, number=number)
+        question = questions.get(number, "")
+        made = _made(name, title, module, _not_built, number=number, question=question)
+        CHECKS[made.id] = made
 
 
 def _made(
@@ -184,6 +208,7 @@ def _made(
     needs: tuple[str, ...] = (),
     uses: tuple[str, ...] = (),
     threshold: str = "",
+    question: str = "",
 ) -> Check:
     if strange := [need for need in needs + uses if need not in VARIANTS and need not in FACTS]:
         raise ValueError(f"{name} needs {strange[0]!r}, which is neither a variant nor a fact")
@@ -195,6 +220,7 @@ def _made(
         number=number,
         section=_section(module),
         title=title,
+        question=question or f"{title}: is this in order?",
         needs=needs,
         uses=uses,
         threshold=threshold,
@@ -246,23 +272,45 @@ def choose(wanted: Iterable[str]) -> dict[str, Check]:
     Raises `UsageError` for a name that is neither.
     """
     checks = load()
-    names = list(wanted)
-    if not names:
-        return checks
-    known = {name: key for key, item in checks.items() for name in (key, item.number)}
-    for name in names:
-        if name not in known:
-            raise UsageError(
-                f"There is no check {name!r}: give a number such as 1.8 or an id such as"
-                " input-bound-training; `tfaudit checks` lists them."
-            )
-    chosen = {known[name] for name in names}
-    return {key: item for key, item in checks.items() if key in chosen}
+    chosen = {find(name).id for name in wanted}
+    return {key: item for key, item in checks.items() if key in chosen or not chosen}
+
+
+def find(name: str) -> Check:
+    """The check with that id or number. Raises `UsageError` when there is none."""
+    for item in load().values():
+        if name in (item.id, item.number):
+            return item
+    raise UsageError(
+        f"There is no check {name!r}: give a number such as 1.8 or an id such as input-bound-training;"
+        " `tfaudit checks` lists them."
+    )
 
 
 def run_checks(evidence: Evidence, checks: Iterable[Check]) -> tuple[CheckResult, ...]:
     """Judge the evidence; one check that raises stops no other."""
-    return tuple(_result(item, _judge(item, evidence)) for item in checks)
+    answers = {answer.check: answer for answer in evidence.answers}
+    return tuple(_answered(_result(item, _judge(item, evidence)), answers.get(item.id)) for item in checks)
+
+
+def _answered(result: CheckResult, answer: Answer | None) -> CheckResult:
+    """A result with what a person said: it decides what the check left open, and overrules nothing."""
+    if answer is None:
+        return result
+    if result.status not in OPEN:
+        contradicted = (answer.said, result.status) in CONTRADICTIONS
+        return replace(result, answer=answer, contradicted=contradicted)
+    own = Fact(name="the check itself", value=f"{result.status.value}: {result.summary}")
+    return replace(
+        result,
+        status=AMOUNTS_TO[answer.said],
+        summary=f"Answered {answer.words}",
+        facts=(own, *result.facts),
+        gain=None,
+        gain_is_bound=False,
+        answer=answer,
+        by_answer=True,
+    )
 
 
 def _judge(item: Check, evidence: Evidence) -> Outcome:
@@ -297,4 +345,5 @@ def _result(item: Check, outcome: Outcome) -> CheckResult:
         looks_at=item.looks_at,
         why=item.why,
         how_to_fix=item.how_to_fix,
+        question=item.question,
     )

@@ -26,6 +26,8 @@ FAIL_ON = {"warn": ("warn", "fail"), "fail": ("fail",), "never": ()}
 #: Time for the timed steps of all variants, unless the user gives that or the steps.
 DEFAULT_BUDGET_S = 24.0
 
+NOBODY = 'Nobody answers: run this in a terminal, or write lines such as "7.3" = "yes" into {} by hand.'
+
 #: Exit codes: nothing failed, findings, wrong usage or target, nothing measured.
 OK, FINDINGS, USAGE, NOT_MEASURED = 0, 1, 2, 3
 
@@ -119,6 +121,12 @@ check_option = click.option(
     metavar="ID",
     help="Judge only these; `tfaudit checks` lists them.",
 )
+answers_option = click.option(
+    "--answers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What people say of the checks; `tfaudit answer` writes it.",
+)
 
 
 def terminal(color: bool | None) -> tuple[bool, int]:
@@ -168,6 +176,7 @@ class Display:
     "--timeout", type=Duration(), default=300.0, help="Longest time to load, or to compile.  [300s]"
 )
 @price_option
+@answers_option
 @fail_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every variant.")
 @click.option("--spawn", is_flag=True, help="A fresh interpreter per variant, no fork server.")
@@ -185,6 +194,7 @@ def run(ctx: click.Context, /, target: str, arguments: tuple[str, ...], **option
     from .sampling import Sampler
 
     terminate_like_interrupt()
+    answers = read_answers(options["answers"])
     plan = make_plan(target, arguments, options)
     folder = (options["output"] or folders.default(target, datetime.now())).absolute()
     folders.prepare(folder, options["overwrite"])
@@ -200,8 +210,17 @@ def run(ctx: click.Context, /, target: str, arguments: tuple[str, ...], **option
         ignore_interrupts()
         start.close()
         sampler.close()
-    report = judge(folder, Display(options["quiet"], ctx.color))
+    report = judge(folder, Display(options["quiet"], ctx.color), answers=answers)
     ctx.exit(exit_code(report, options["fail_on"]))
+
+
+def read_answers(path: Path | None) -> Any:
+    """The answers in a file; None when none is named. Raises `UsageError`."""
+    if path is None:
+        return None
+    from . import answers
+
+    return answers.read(path)
 
 
 def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) -> Any:
@@ -288,7 +307,7 @@ def judge(folder: Path, display: Display, **changes: Any) -> Any:
 
     evidence = folders.gather(folder)
     names = changes.pop("checks", ()) or evidence.plan.checks
-    evidence = replace(evidence, **{name: value for name, value in changes.items() if value})
+    evidence = replace(evidence, **{name: value for name, value in changes.items() if value is not None})
     report = document.build(evidence, checking.choose(names).values())
     html = FORMATS["html"](report)
     try:
@@ -349,6 +368,7 @@ def ignore_interrupts() -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @check_option
 @price_option
+@answers_option
 @fail_option
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @color_option
@@ -356,9 +376,10 @@ def ignore_interrupts() -> None:
 def audit(ctx: click.Context, /, folder: Path, fail_on: str, quiet: bool, **changes: Any) -> None:
     """Judge a finished run again, without running anything, and rewrite its reports.
 
-    TensorFlow is not needed.
+    TensorFlow is not needed. Answers given earlier count until others are given.
     """
     changes["usd_per_hour"] = changes.pop("price")
+    changes["answers"] = read_answers(changes["answers"])
     report = judge(folder.absolute(), Display(quiet, ctx.color), **changes)
     ctx.exit(exit_code(report, fail_on))
 
@@ -436,10 +457,109 @@ def checks() -> None:
         if item.section != section:
             section = item.section
             click.echo(click.style(f"\n{section}" if item.number != "1.1" else section, bold=True))
-        how = ", ".join(dict.fromkeys((*item.needs, *item.uses))) if item.is_built else "not implemented yet"
+        how = ", ".join(dict.fromkeys((*item.needs, *item.uses))) or "a person's answer"
+        how = how if item.is_built else "not implemented yet"
         click.echo(f"{item.number:>5}  {item.id}: {item.title}  {click.style(f'[{how}]', dim=True)}")
+
+
+@cli.command(cls=Command)
+@click.argument("check")
+@color_option
+@click.pass_context
+def explain(ctx: click.Context, check: str) -> None:
+    """Tell what CHECK looks at, why that matters, and how to fix it: 4.2, or an id."""
+    from . import checking, documentation
+    from .report.text import Terminal
+
+    color, width = terminal(ctx.color)
+    for line in documentation.explained(checking.find(check), Terminal(color, width)):
+        click.echo(line, color=color)
+
+
+@cli.command(cls=Command)
+@click.argument("target", metavar="FOLDER_OR_FILE", type=click.Path(path_type=Path))
+@click.option("--all", "also_unknown", is_flag=True, help="Ask about unknown checks, too.")
+@click.option("-c", "--check", "names", multiple=True, metavar="ID", help="Ask about these, answered or not.")
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where the answers go.  [tfaudit-answers.toml in the run folder]",
+)
+@click.option("--by", metavar="NAME", help="Who answers.  [your login name]")
+@color_option
+@click.pass_context
+def answer(ctx: click.Context, /, target: Path, answers: Path | None, by: str | None, **which: Any) -> None:
+    """Ask what only a person can tell of a finished run, and write the answers to a file.
+
+    Each answer is saved at once. `tfaudit audit FOLDER --answers FILE` applies them.
+    """
+    from . import answers as files
+    from . import asking
+
+    place = asking.place(target, answers)
+    answered = {given.check for given in files.read(place.answers)} if place.answers.exists() else set()
+    items = asking.items(place.report, answered=answered, **which)
+    if not items:
+        click.echo(asking.nothing(place.report, which["also_unknown"]))
+        return
+    by = asking.login().encode(errors="replace").decode() if by is None else by
+    refuse_surrogates(by)
+    saved = interview(items, place, by, ctx.color)
+    click.echo()
+    if saved:
+        click.echo(printable(f"Answers saved in {place.answers}: {saved}. To apply them:"))
+        click.echo(printable(f"  {place.how_to_apply}"))
+    else:
+        click.echo("No answer was given, and nothing written.")
+
+
+def interview(items: list[Any], place: Any, by: str, color: bool | None) -> int:
+    """Ask one item after another until all are done or the person has enough; how many were answered."""
+    from msgspec.structs import replace
+
+    from . import answers, asking
+    from .records import Answer
+    from .report.text import Terminal
+
+    color, width = terminal(color)
+    choice = click.Choice([*asking.KEYS, asking.SKIP, asking.QUIT], case_sensitive=False)
+    saved = heard = 0
+    try:
+        for number, item in enumerate(items, start=1):
+            for line in asking.lines(item, f"{number} of {len(items)}", Terminal(color, width)):
+                click.echo(line, color=color)
+            key = click.prompt("Yes, no, not applicable, skip or quit", type=choice)
+            heard += 1
+            if key == asking.QUIT:
+                break
+            if key == asking.SKIP:
+                continue
+            given = Answer(check=item.id, said=asking.KEYS[key], by=by, on=datetime.now().date())
+            answers.save(place.answers, given, asking.given(place.report))
+            saved += 1
+            if note := click.prompt("A note, if you like", default="", show_default=False):
+                answers.save(place.answers, replace(given, note=note))
+    except click.Abort:  # Ctrl-C, or the end of what was piped
+        if not heard and not sys.stdin.isatty():
+            raise UsageError(NOBODY.format(place.answers)) from None
+    except UnicodeDecodeError:
+        raise UsageError("What was typed is not valid UTF-8, and was not saved.") from None
+    return saved
 
 
 def main() -> None:
     """The console script."""
+    open_standard_streams()
     cli(prog_name="tfaudit")
+
+
+def open_standard_streams() -> None:
+    """Have something behind each standard stream, also where the caller closed it (``2>&-``).
+
+    Python has None for such a stream, and the next file or socket would get its number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))

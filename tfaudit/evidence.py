@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from . import numerics
 from .records import (
+    Answer,
     Block,
     Device,
     Environment,
@@ -35,7 +36,7 @@ FACTS = ("program", "source", "trace", "price", "machine")
 
 
 class Evidence(Record, frozen=True):
-    """What a run gathered."""
+    """What a run gathered, and what people said besides."""
 
     plan: Plan
     variants: tuple[VariantResult, ...]
@@ -43,9 +44,10 @@ class Evidence(Record, frozen=True):
     program: Program | None = None
     trace: TraceEvidence | None = None
     usd_per_hour: float | None = None
+    answers: tuple[Answer, ...] = ()
 
     def only(self, needs: Iterable[str]) -> Evidence:
-        """The same without the variants and facts that are not named."""
+        """The same without the variants and facts that are not named, and without answers."""
         wanted = set(needs)
         source = self.plan.source if "source" in wanted else Source()
         return replace(
@@ -56,6 +58,7 @@ class Evidence(Record, frozen=True):
             program=self.program if "program" in wanted else None,
             trace=self.trace if "trace" in wanted else None,
             usd_per_hour=self.usd_per_hour if "price" in wanted else None,
+            answers=(),
         )
 
     def variant(self, identifier: str) -> VariantResult | None:

@@ -8,11 +8,12 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from .errors import TraceError, UsageError
 from .evidence import Evidence, TraceEvidence
-from .records import Plan, Report, VariantResult, read
+from .records import Answer, Plan, Record, Report, VariantResult, read
 from .runner import not_run
 
 #: XProf takes seconds for the trace of a run; it may hang, and only its own line waits for it.
@@ -33,6 +34,11 @@ def evidence_path(folder: Path) -> Path:
 
 def report_path(folder: Path, form: str) -> Path:
     return folder / f"report.{form}"
+
+
+def answers_path(folder: Path) -> Path:
+    """Where `tfaudit answer` writes when nothing is said."""
+    return folder / "tfaudit-answers.toml"
 
 
 def default(target: str, now: datetime) -> Path:
@@ -70,7 +76,7 @@ def prepare(folder: Path, overwrite: bool = False) -> None:
 
 
 def gather(folder: Path) -> Evidence:
-    """All that a run left behind, as evidence. Needs no TensorFlow.
+    """All that a run left behind, as evidence, with the answers given since. Needs no TensorFlow.
 
     Raises `UsageError` when the folder holds no run.
     """
@@ -87,7 +93,29 @@ def gather(folder: Path) -> Evidence:
         program=next((result.program for result in results if result.program), None),
         trace=_trace(folder) if "profiled" in plan.variants else None,
         usd_per_hour=plan.usd_per_hour,
+        answers=_answers(evidence_path(folder)),
     )
+
+
+class _Answered(Record, frozen=True):
+    """The one part of an evidence document that was neither planned nor measured."""
+
+    answers: tuple[Answer, ...] = ()
+
+
+def _answers(path: Path) -> tuple[Answer, ...]:
+    """The answers that the evidence of an earlier audit holds.
+
+    Raises `UsageError` when it cannot be read, lest answers be lost without a word.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Answered).answers
+    except FileNotFoundError:
+        return ()
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        raise UsageError(
+            f"{path} cannot be read for the answers in it: delete it, and give them again with --answers."
+        ) from None
 
 
 def _result(folder: Path, variant: str) -> VariantResult:

@@ -9,9 +9,10 @@ Raw measurements are kept; statistics are computed when a document is read.
 from __future__ import annotations
 
 import os
+from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -20,6 +21,9 @@ from .record import Record as Record
 from .trace.summary import TraceEvidence
 
 SCHEMA_VERSION = "1"
+
+#: What a person may say of a check: it is in order, it is not, or the question does not arise.
+Said = Literal["yes", "no", "n-a"]
 
 T = TypeVar("T")
 
@@ -76,20 +80,42 @@ class Settings(Record, frozen=True):
     seed: int = 0
 
 
+class Tie(Record, frozen=True):
+    """A place in the source that binds the program to one kind of machine.
+
+    ``kind`` is ``device`` (one is named or picked by its number), ``count`` (so many are assumed), ``cuda``
+    (it runs with CUDA only) or ``dtype`` (a floating type that not every device computes in).
+    """
+
+    kind: str
+    text: str
+    place: str
+
+
 class Source(Record, frozen=True):
     """What the target's file and the project's modules that it imports say, read without running them.
 
     ``imports`` are module names, relative ones with their dots, ``calls`` dotted names as written
-    (``keras.callbacks.EarlyStopping``), both with the ``file:line`` of the first place. ``throughput`` is
-    the first place whose text speaks of samples (images, tokens, …) per second; ``stops`` the first that
-    sets a model's ``stop_training``.
+    (``keras.callbacks.EarlyStopping``), ``uses`` the full names of what is used of installed packages,
+    whatever it is called there (``tensorflow.device``), all with the ``file:line`` of the first place.
+    ``ties`` bind the program to one kind of machine. ``throughput`` is the first place whose text speaks of
+    samples (images, tokens, …) per second; ``stops`` the first that sets a model's ``stop_training``.
     """
 
     imports: dict[str, str] = {}
     calls: dict[str, str] = {}
+    uses: dict[str, str] = {}
+    ties: tuple[Tie, ...] = ()
     throughput: str | None = None
     stops: str | None = None
     files: tuple[str, ...] = ()
+
+    def first_use(self, *names: str) -> tuple[str, str] | None:
+        """The first full name that is one of those, or lies within one, with its place; None without any."""
+        for full, place in self.uses.items():
+            if any(full == name or full.startswith(f"{name}.") for name in names):
+                return full, place
+        return None
 
 
 class Device(Record, frozen=True):
@@ -150,8 +176,8 @@ class Failure(Record, frozen=True):
 
     ``kind`` is one word for programs: ``import``, ``missing``, ``raised``, ``returned``, ``no-fit``,
     ``exited``, ``no-data``, ``data-ended``, ``memory``, ``timed-out``, ``killed``, ``no-result``,
-    ``not-applied``, ``unsupported``, ``lost``, ``interrupted`` or ``not-run``. ``message`` is the sentence for
-    people; ``detail`` is their traceback or the tail of the child's stderr.
+    ``not-applied``, ``unsupported``, ``lost``, ``interrupted`` or ``not-run``. ``message`` is the sentence
+    for people; ``detail`` is their traceback or the tail of the child's stderr.
     """
 
     phase: str
@@ -294,12 +320,46 @@ class Resolved(Record, frozen=True):
     framework: str = ""
 
 
+class Epoch(Record, frozen=True):
+    """One pass over training or validation data; None for what is not known beforehand."""
+
+    batches: int | None = None
+    batch_size: int | None = None
+
+
+class Cluster(Record, frozen=True):
+    """Who else trains the same model, by the environment variable in ``told_by``; empty where none tells.
+
+    ``instances`` counts machines or containers, ``processes`` all that train in them; None where the variable
+    cannot be read. ``has_evaluator`` says that a task of its own evaluates.
+    """
+
+    instances: int | None = 1
+    processes: int | None = 1
+    has_evaluator: bool = False
+    told_by: str = ""
+
+
+class Channel(Record, frozen=True):
+    """One input channel of a SageMaker training job.
+
+    ``mode`` is ``File``, ``FastFile``, ``Pipe``, ``file system`` (EFS or FSx) or empty; ``bytes`` is what a
+    channel in File mode copied, None where that was not counted.
+    """
+
+    name: str
+    mode: str = ""
+    bytes: int | None = None
+
+
 class Program(Record, frozen=True):
     """Facts read off the captured job.
 
     ``form`` is `Target.kind`; ``data_kind`` is ``tf.data``, ``arrays``, ``PyDataset``, ``generator`` or the
     type's name. ``element_spec`` lists ``name: dtype[shape]`` of each component, ``?`` being a dimension
-    that varies. ``location`` is the call of ``fit``.
+    that varies. ``location`` is the call of ``fit``, ``validation`` the data that ``fit`` itself evaluates,
+    None without any. ``strategy`` names the class of a distribution strategy; ``channels`` are SageMaker's,
+    None outside of it.
     """
 
     form: str
@@ -314,6 +374,16 @@ class Program(Record, frozen=True):
     callbacks: tuple[CallbackFact, ...] = ()
     fit_arguments: dict[str, str] = {}
     location: str | None = None
+    training: Epoch = Epoch()
+    validation: Epoch | None = None
+    strategy: str = ""
+    cluster: Cluster = Cluster()
+    channels: tuple[Channel, ...] | None = None
+
+    @property
+    def has_fit(self) -> bool:
+        """Whether the program's own call of ``fit`` was seen, with all that it is given."""
+        return self.form in ("script", "module")
 
 
 class Placement(Record, frozen=True):
@@ -436,6 +506,25 @@ class Fact(Record, frozen=True):
     interval: Interval | None = None
 
 
+class Answer(Record, frozen=True):
+    """What a person said of the check with the id ``check``."""
+
+    check: str
+    said: Said
+    note: str = ""
+    by: str = ""
+    on: date | None = None
+
+    @property
+    def words(self) -> str:
+        """``yes by Ann on 2026-01-31: note``, on one line."""
+        said = "not applicable" if self.said == "n-a" else self.said
+        author = f" by {self.by}" if self.by else ""
+        day = f" on {self.on}" if self.on else ""
+        note = " ".join(self.note.split())
+        return f"{said}{author}{day}{f': {note}' if note else '.'}"
+
+
 class CheckResult(Record, frozen=True):
     """One item of the checklist. ``number`` is the checklist's, ``id`` the function's name with dashes.
 
@@ -444,6 +533,10 @@ class CheckResult(Record, frozen=True):
     was measured: with the change itself, or, where ``gain_is_bound``, with more than it, so that the
     change can bring at most that. ``pending`` marks an item whose check is not built yet; ``detail`` is the
     traceback of a check that broke.
+
+    ``question`` is what a person is asked: yes says that the item is in order. ``answer`` is what one said.
+    Where ``by_answer``, the status is the answer's, since the check itself left it open; otherwise the
+    check's status stands, and ``contradicted`` says that the answer is the opposite.
     """
 
     id: str
@@ -462,6 +555,10 @@ class CheckResult(Record, frozen=True):
     why: str = ""
     how_to_fix: str = ""
     detail: str = ""
+    question: str = ""
+    answer: Answer | None = None
+    by_answer: bool = False
+    contradicted: bool = False
 
 
 class Report(Record, frozen=True):
@@ -495,9 +592,14 @@ def to_json(document: Any) -> bytes:
 
 def write(path: Path, document: Any) -> None:
     """Write a record so that a reader sees the whole document or the previous one."""
+    save(path, to_json(document))
+
+
+def save(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the whole of it or the previous one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(to_json(document))
+        temporary.write_bytes(content)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

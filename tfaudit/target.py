@@ -119,7 +119,8 @@ def _parse(path: Path) -> ast.Module:
         with tokenize.open(path) as file:
             return ast.parse(file.read(), filename=str(path))
     except SyntaxError as error:
-        place = f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+        unplaced = "it holds a null byte" if "null" in error.msg else "its encoding is not what it says"
+        place = f"line {error.lineno}: {error.msg}" if error.lineno else unplaced
         raise UsageError(f"{path.name} is not valid Python ({place}).") from None
     except (UnicodeDecodeError, ValueError):
         raise UsageError(f"{path.name} is not a Python source file.") from None

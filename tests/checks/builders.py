@@ -11,6 +11,7 @@ import msgspec
 from tfaudit import checking
 from tfaudit.evidence import Evidence, TraceEvidence
 from tfaudit.records import (
+    Answer,
     Block,
     CallbackFact,
     CheckResult,
@@ -112,6 +113,7 @@ def evidence(
     devices: tuple[Device, ...] = (CPU,),
     trace: TraceEvidence | None = None,
     usd_per_hour: float | None = None,
+    answers: tuple[Answer, ...] = (),
     **rates: float | Sequence[float],
 ) -> Evidence:
     """What a run gathered: ``evidence(baseline=100.0, cached_input=140.0)``, further results as they are."""
@@ -134,6 +136,7 @@ def evidence(
         program=program,
         trace=trace,
         usd_per_hour=usd_per_hour,
+        answers=answers,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from checks.builders import CPU, GPU, block, callback, evidence, failed, judged, measured, program
+from msgspec.structs import replace
 
 from tfaudit.evidence import Evidence, TraceEvidence
 from tfaudit.records import Block, Source, Status, VariantResult
@@ -241,3 +242,96 @@ def test_a_machine_that_slowed_is_not_blamed_on_the_job() -> None:
     assert judged("1.3", evidence(baseline=falling)).status is Status.FAIL
     assert judged("1.3", evidence(baseline=falling, no_xla=[100.0] * 8)).status is Status.FAIL
     assert judged("1.3", evidence(baseline=falling, no_xla=falling)).status is Status.UNKNOWN
+
+
+# 1.4 ------------------------------------------------------------------------------------------------
+
+
+def profiled(
+    *callbacks: Any,
+    form: str = "script",
+    tensorflow: str = "2.21.0",
+    board: str | None = "2.21.0",
+    found: TraceEvidence | None = None,
+    **uses: str,
+) -> Evidence:
+    """A program with those callbacks and uses, where TensorBoard is installed or not."""
+    given = evidence(
+        program=program(form=form, callbacks=callbacks),
+        source=Source(uses={name.replace("__", "."): place for name, place in uses.items()}),
+        trace=found,
+    )
+    versions = {"tensorflow": tensorflow} | ({"tensorboard": board} if board else {})
+    return replace(given, machine=replace(given.machine, versions=versions))
+
+
+BOARD = callback("TensorBoard", kept=False, profile_batch="10, 20")
+
+PROFILING = {
+    "nothing": (profiled(), Status.WARN),
+    "nothing, run with python -m": (profiled(form="module"), Status.WARN),
+    "nothing, but the audit profiled it": (profiled(found=trace(3)), Status.PASS),
+    "nothing, and the audit could not": (profiled(found=trace(0, problem="No trace.")), Status.WARN),
+    "TensorBoard": (profiled(BOARD), Status.PASS),
+    "TensorBoard that profiles nothing yet": (
+        profiled(callback("TensorBoard", kept=False, profile_batch="0, 0")),
+        Status.PASS,
+    ),
+    "TensorBoard that is not installed": (profiled(BOARD, board=None), Status.WARN),
+    "TensorBoard before 2.21, which brings it": (
+        profiled(BOARD, board=None, tensorflow="2.20.1"),
+        Status.PASS,
+    ),
+    "TensorBoard with a version that says nothing": (
+        profiled(BOARD, board=None, tensorflow="nightly"),
+        Status.PASS,
+    ),
+    "one's own class of that name": (profiled(callback("TensorBoard", "train")), Status.WARN),
+    "made from TensorBoard": (profiled(callback("Board", "train", "TensorBoard")), Status.PASS),
+    "TensorBoard in the source": (profiled(keras__callbacks__TensorBoard="train.py:9"), Status.PASS),
+    "TensorBoard in the source, not installed": (
+        profiled(keras__callbacks__TensorBoard="train.py:9", board=None),
+        Status.WARN,
+    ),
+    "the profiler in the source": (
+        profiled(tensorflow__profiler__experimental__start="train.py:9", board=None),
+        Status.PASS,
+    ),
+    "the profiler's server": (
+        profiled(tensorflow__profiler__experimental__server__start="train.py:9"),
+        Status.PASS,
+    ),
+    "the profiler of summaries": (profiled(tensorflow__summary__trace_on="train.py:9"), Status.PASS),
+    "a name for a step": (
+        profiled(tensorflow__profiler__experimental__Trace="train.py:9"),
+        Status.WARN,
+    ),
+    "another package's": (profiled(mylib__profiler__start="train.py:9"), Status.WARN),
+    "a factory has no fit to look at": (profiled(form="factory"), Status.MANUAL),
+    "builders have no fit to look at": (profiled(form="builders"), Status.MANUAL),
+    "a factory that the audit profiled": (profiled(form="factory", found=trace(3)), Status.PASS),
+    "the job is not known": (evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", PROFILING)
+def test_profiling_available(case: str) -> None:
+    """1.4"""
+    given, status = PROFILING[case]
+    assert judged("1.4", given).status == status
+
+
+def test_the_advice_names_what_tensorflow_no_longer_brings() -> None:
+    assert "pip install tensorboard" in judged("1.4", profiled(board=None)).fix
+    assert "pip install" not in judged("1.4", profiled()).fix
+    assert judged("1.4", profiled(BOARD, board=None)).fix == "pip install tensorboard"
+
+
+def test_the_batches_that_are_profiled_are_told() -> None:
+    assert "(profile_batch=10, 20)" in judged("1.4", profiled(BOARD)).summary
+
+
+def test_how_to_profile_from_outside_is_told_for_this_very_program() -> None:
+    assert judged("1.4", profiled(found=trace(3))).summary.endswith(
+        "tfaudit run train.py --variant profiled."
+    )

@@ -91,3 +91,48 @@ def test_experiments_tracked(case: str) -> None:
 def test_the_tracker_is_named_with_its_place() -> None:
     result = judged("7.4", of(imports={"mlflow.tensorflow": "train.py:2"}))
     assert result.summary == "mlflow is imported (train.py:2)."
+
+
+# 7.2 and 7.3 ----------------------------------------------------------------------------------------
+
+
+SEARCHED = {
+    "nothing": (of(), Status.MANUAL),
+    "Keras Tuner": (of(uses={"keras_tuner.Hyperband": "tune.py:2"}), Status.PASS),
+    "Optuna": (of(uses={"optuna.create_study": "tune.py:2"}), Status.PASS),
+    "Ray Tune": (of(uses={"ray.tune.Tuner": "tune.py:2"}), Status.PASS),
+    "Ray without Tune": (of(uses={"ray.init": "tune.py:2"}), Status.MANUAL),
+    "Hyperopt": (of(uses={"hyperopt.fmin": "tune.py:2"}), Status.PASS),
+    "Vizier": (of(uses={"vizier.service.clients.Study": "tune.py:2"}), Status.PASS),
+    "a sweep": (of(uses={"wandb.agent": "tune.py:2"}), Status.PASS),
+    "W&B without a sweep": (of(uses={"wandb.init": "tune.py:2"}), Status.MANUAL),
+    "SageMaker's": (of(uses={"sagemaker.tuner.HyperparameterTuner": "tune.py:2"}), Status.PASS),
+    "SageMaker without": (of(uses={"sagemaker.tensorflow.TensorFlow": "tune.py:2"}), Status.MANUAL),
+    "a grid search": (of(uses={"sklearn.model_selection.GridSearchCV": "tune.py:2"}), Status.PASS),
+    "scikit-learn without": (of(uses={"sklearn.model_selection.KFold": "tune.py:2"}), Status.MANUAL),
+    "a name that begins alike": (of(uses={"optuna_like.create_study": "tune.py:2"}), Status.MANUAL),
+    "a class named alike": (of(uses={"mylib.HyperparameterTuner": "tune.py:2"}), Status.MANUAL),
+    "builders whose project searches": (
+        of(form="builders", uses={"optuna.create_study": "tune.py:2"}),
+        Status.PASS,
+    ),
+    "the job is not known": (UNKNOWN, Status.MANUAL),
+}
+
+
+@pytest.mark.parametrize("case", SEARCHED)
+def test_hyper_parameter_search(case: str) -> None:
+    """7.2"""
+    given, status = SEARCHED[case]
+    assert judged("7.2", given).status == status
+
+
+def test_the_tuner_is_named_with_its_place() -> None:
+    result = judged("7.2", of(uses={"optuna.create_study": "tune.py:2"}))
+    assert result.summary == "optuna.create_study searches them (tune.py:2)."
+
+
+@pytest.mark.parametrize("given", [of(), UNKNOWN], ids=["a job", "none"])
+def test_unused_storage(given: Evidence) -> None:
+    """7.3"""
+    assert judged("7.3", given).status == Status.MANUAL

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from checks.builders import evidence, failed, judged, measured
+from checks.builders import evidence, failed, judged, measured, program
 
-from tfaudit.records import Status
+from tfaudit.evidence import Evidence
+from tfaudit.records import Channel, Status
 
 CASES = {
     "clearly faster": (evidence(input_only=200.0, cached_input=100.0), Status.PASS),
@@ -63,3 +64,51 @@ def test_what_is_held_and_what_that_bounds_is_noted() -> None:
 def test_the_ratio_is_stated() -> None:
     result = judged("3.3", evidence(input_only=200.0, cached_input=100.0))
     assert result.summary == "The pipeline alone delivers 2.00× what the model can take."
+
+
+# 3.2 ------------------------------------------------------------------------------------------------
+
+
+def on_sagemaker(*channels: Channel) -> Evidence:
+    return evidence(program=program(channels=channels))
+
+
+GB = 10**9
+
+INPUT_MODES = {
+    "elsewhere": (evidence(program=program()), Status.NOT_APPLICABLE),
+    "no channel": (on_sagemaker(), Status.MANUAL),
+    "FastFile": (on_sagemaker(Channel("train", "FastFile")), Status.PASS),
+    "Pipe": (on_sagemaker(Channel("train", "Pipe")), Status.PASS),
+    "a file system": (on_sagemaker(Channel("train", "file system")), Status.PASS),
+    "File, 49 GB": (on_sagemaker(Channel("train", "File", 49 * GB)), Status.PASS),
+    "File, 50 GB": (on_sagemaker(Channel("train", "File", 50 * GB)), Status.WARN),
+    "File, 50 GB in two": (
+        on_sagemaker(Channel("train", "File", 30 * GB), Channel("test", "File", 20 * GB)),
+        Status.WARN,
+    ),
+    "File, not counted": (on_sagemaker(Channel("train", "File")), Status.WARN),
+    "File besides FastFile": (
+        on_sagemaker(Channel("train", "FastFile"), Channel("test", "File", 60 * GB)),
+        Status.WARN,
+    ),
+    "not told": (on_sagemaker(Channel("train")), Status.UNKNOWN),
+    "the job is not known": (evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", INPUT_MODES)
+def test_sagemaker_input_mode(case: str) -> None:
+    """3.2"""
+    given, status = INPUT_MODES[case]
+    assert judged("3.2", given).status == status
+
+
+def test_the_channels_that_are_copied_are_named() -> None:
+    result = judged("3.2", on_sagemaker(Channel("train", "File", 64 * 2**30), Channel("test", "Pipe")))
+    assert result.summary == "File mode copies train before training starts: 64.0 GiB."
+    assert result.fix == '"train": TrainingInput("s3://…", input_mode="FastFile")'
+    assert [(fact.name, fact.value) for fact in result.facts] == [
+        ("channel: train", "File, 64.0 GiB"),
+        ("channel: test", "Pipe"),
+    ]

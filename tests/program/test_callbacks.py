@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tfaudit.program.callbacks import split, why_left_out
+from tfaudit.program.callbacks import is_keras, split, why_left_out
 from tfaudit.records import CallbackFact
 
 # The callbacks' code names these; none of it ever runs.
@@ -292,6 +292,27 @@ def test_the_settings_that_checks_read_are_told_as_text() -> None:
     board = keras("TensorBoard")()
     board.update_freq, board.log_dir = 100, "logs"
     assert split([board])[1][0].options == {"update_freq": "100"}
+
+
+def test_the_batches_that_tensorboard_profiles_are_told() -> None:
+    """Keras keeps them under other names than the argument's."""
+    board = keras("TensorBoard")()
+    board._start_batch, board._stop_batch = 10, 20
+    assert split([board])[1][0].options == {"profile_batch": "10, 20"}
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (CallbackFact("TensorBoard", "keras.src.callbacks.tensorboard", ("Callback",), kept=False), True),
+        (CallbackFact("TensorBoard", "tf_keras.src.callbacks", ("Callback",), kept=False), True),
+        (CallbackFact("Board", "train", ("TensorBoard", "Callback"), kept=False), True),
+        (CallbackFact("TensorBoard", "train", ("Callback",), kept=True), False),
+        (CallbackFact("History", "keras.src.callbacks.history", ("Callback",), kept=True), False),
+    ],
+)
+def test_a_callback_of_kerass_own_or_made_from_it(fact: CallbackFact, expected: bool) -> None:
+    assert is_keras(fact, "TensorBoard", "BackupAndRestore") is expected
 
 
 class ReadsValidation(Callback):  # type: ignore[misc, valid-type]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfaudit.program.source import dotted, read
-from tfaudit.records import Source
+from tfaudit.records import Source, Tie
 from tfaudit.target import find
 
 
@@ -151,6 +151,54 @@ def test_the_name_of_a_call(call: str, name: str) -> None:
     node = ast.parse(call, mode="eval").body
     assert isinstance(node, ast.Call)
     assert dotted(node.func) == name
+
+
+# Uses -----------------------------------------------------------------------------------------------
+
+
+def test_uses_are_full_names_whatever_they_are_called(project: Project) -> None:
+    source = project(
+        train="""
+        import keras_tuner as kt
+        from tensorflow import device as d
+        tuner = kt.Hyperband(build)
+        with d("/GPU:0"):
+            tuner.search(data)
+        """
+    )
+    assert source.uses == {"keras_tuner.Hyperband": "train.py:4", "tensorflow.device": "train.py:5"}
+
+
+def test_what_is_only_imported_is_not_used(project: Project) -> None:
+    assert project(train="import optuna").uses == {}
+
+
+def test_modules_of_the_project_are_not_installed_packages(project: Project) -> None:
+    """Its own ``optuna.py`` is read; what it uses is used by the program."""
+    source = project(
+        train="import optuna\nimport optuna_like\noptuna.create_study()\noptuna_like.create_study()",
+        optuna="import json\njson.dumps({})",
+        optuna_like="",
+    )
+    assert source.uses == {"json.dumps": "optuna.py:2"}
+
+
+def test_the_first_use_of_a_package_or_something_in_it(project: Project) -> None:
+    source = project(train="import ray.tune, rays\nrays.tune()\nray.init()\nray.tune.run(f)")
+    assert source.first_use("ray.tune", "optuna") == ("ray.tune.run", "train.py:4")
+    assert source.first_use("rays") == ("rays.tune", "train.py:2")
+    assert source.first_use("ray.tune.r") is None
+
+
+def test_ties_have_their_place(project: Project) -> None:
+    source = project(train="import model", model="import tensorflow as tf\nNUM_GPUS = 4\n")
+    assert source.ties == (Tie(kind="count", text="NUM_GPUS = 4", place="model.py:2"),)
+
+
+def test_the_main_block_of_another_module_is_not_read(project: Project) -> None:
+    block = 'import optuna\nif __name__ == "__main__":\n    optuna.create_study()'
+    assert project(train="import search", search=block).uses == {}
+    assert project(train=block).uses == {"optuna.create_study": "train.py:3"}
 
 
 # A rate ---------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import msgspec
 
 from tfaudit.records import (
+    Answer,
     CallbackFact,
     CheckResult,
     Comparison,
@@ -19,6 +21,7 @@ from tfaudit.records import (
     Program,
     Report,
     Resolved,
+    Said,
     Stage,
     Status,
     TargetSummary,
@@ -72,7 +75,7 @@ def check(number: str, status: Status, **fields: Any) -> CheckResult:
 
 
 def checks() -> tuple[CheckResult, ...]:
-    """Every status once, a second failure, and two checks that are not built yet."""
+    """Every status once, a second failure, two checks that are not built yet, and four that were answered."""
     return (
         check(
             "1.8",
@@ -100,7 +103,19 @@ def checks() -> tuple[CheckResult, ...]:
         check("5.2", Status.WARN, gain=interval(1.14, 0.02)),
         check("5.3", Status.ERROR, detail="Traceback (most recent call last):\n  ValueError"),
         check("6.1", Status.NOT_APPLICABLE),
+        check("7.1", Status.PASS, answer=answer("no"), contradicted=True, question="Are they?"),
+        check(
+            "7.2", Status.WARN, summary="Answered no by Ann: In vain.", answer=answer("no"), by_answer=True
+        ),
+        check(
+            "7.3", Status.PASS, summary="Answered yes.", answer=answer("yes"), by_answer=True, pending=True
+        ),
+        check("7.4", Status.WARN, answer=answer("yes"), contradicted=True),
     )
+
+
+def answer(said: Said) -> Answer:
+    return Answer(check="id", said=said, note="In vain.", by="Ann", on=date(2026, 1, 31))
 
 
 def variant(name: str, rate: float | None, **fields: Any) -> VariantSummary:
@@ -252,14 +267,14 @@ def empty() -> Report:
 
 
 def poisoned(text: str) -> Report:
-    """The report with a text in place of every string, but for the statuses and the numbers' units.
+    """The report with a text in place of every string that may be any.
 
     Whatever text field the report gains, it is poisoned too.
     """
 
     def poison(value: Any, name: str = "") -> Any:
         if isinstance(value, str):
-            return value if name in ("status", "unit", "number", "cause") else text
+            return value if name in ("status", "unit", "number", "cause", "said", "on") else text
         if isinstance(value, dict):
             if name == "counts":
                 return value

@@ -75,6 +75,15 @@ def test_a_run_that_was_stopped_is_not_complete() -> None:
     assert not built(evidence(failed("xla", "interrupted"), baseline=100.0)).complete
 
 
+def test_an_answer_is_no_measured_ceiling() -> None:
+    given = evidence(baseline=100.0, cached_input=100.0)
+    (ceiling,) = built(given, "1.8").checks
+    assert document.headline(given, [ceiling]).startswith("Not input-bound")
+    assert document.headline(given, [replace(ceiling, by_answer=True)]) == (
+        "Training runs at 100 samples per second."
+    )
+
+
 # Variants -------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from tfaudit.records import Report, Status
 from tfaudit.report import FORMATS
 
 from .page import Page
-from .sample import check, empty, report
+from .sample import answer, check, checks, empty, report
 
 ROOT = Path(__file__).parents[2]
 READABLE = ["html", "md", "text"]
@@ -116,6 +116,39 @@ def test_failures_come_before_warnings_and_each_by_gain(name: str) -> None:
 @pytest.mark.parametrize("name", READABLE)
 def test_checks_that_are_not_built_are_counted(name: str) -> None:
     assert "2 of the unknown" in visible(name, report())
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_answers_are_shown_as_answers(name: str) -> None:
+    """Those that decide, those that agree, and those that say the opposite."""
+    agreeing = check("8.1", Status.PASS, answer=answer("yes"))
+    shown = " ".join(visible(name, report(checks=(*checks(), agreeing))).split()).replace("**", "")
+    for words in (
+        "Contradicted: answered no by Ann on 2026-01-31: In vain.",
+        "Contradicted: answered yes by Ann on 2026-01-31: In vain.",
+        "Answered no by Ann: In vain.",
+        "Answered yes.",
+    ):
+        assert words in shown
+    agreement = (
+        "yes by Ann on 2026-01-31: In vain. The check decided" if name == "html" else "Answered yes by"
+    )
+    assert agreement in shown
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_where_a_person_is_asked_it_says_so(name: str) -> None:
+    asked = "Waiting for a person's answer: 1"
+    assert asked in visible(name, report())
+    assert asked not in visible(name, report(checks=(check("1.1", Status.PASS),)))
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_an_answered_item_is_not_counted_as_pending(name: str) -> None:
+    waiting = check("7.3", Status.UNKNOWN, pending=True)
+    answered = check("7.3", Status.PASS, pending=True, by_answer=True, answer=answer("yes"))
+    assert "not implemented yet" in visible(name, report(checks=(waiting,)))
+    assert "not implemented yet" not in visible(name, report(checks=(answered,)))
 
 
 def python(code: str, seed: str = "0") -> str:

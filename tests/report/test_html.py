@@ -15,7 +15,7 @@ from tfaudit.records import Interval, Report, Stage, Status
 from tfaudit.report import FORMATS, html, templates
 
 from .page import Page
-from .sample import check, empty, program, report, variant, variants
+from .sample import answer, check, empty, program, report, variant, variants
 
 REPORTS = {"full": report(), "empty": empty()}
 
@@ -98,6 +98,21 @@ def test_each_check_is_a_details_element_with_its_documentation() -> None:
                   "How to fix Use prefetch", "Threshold fail from 1.25×", "Measured gain 3.23×",
                   "memory 2.20 GiB", "prefetched no", "utilisation —"):  # fmt: skip
         assert words in page.text
+
+
+def test_a_question_is_shown_where_a_person_is_asked() -> None:
+    manual = check("2.1", Status.MANUAL, question="Is it?")
+    decided = check("2.2", Status.PASS, question="Are they?")
+    text = render(report(checks=(manual, decided))).text
+    assert "Question Is it?" in text and "Are they?" not in text
+    assert "Question Are they?" in render(report()).text
+
+
+def test_an_answer_has_a_mark_of_its_own() -> None:
+    """So that its verdict looks like no measurement."""
+    answered = check("7.3", Status.PASS, by_answer=True, answer=answer("yes"))
+    marks = [a.get("href") for a in render(report(checks=(answered,))).attributes("use")]
+    assert marks.count("#icon-manual") == 2  # beside the count of manual checks, and here
 
 
 def test_checks_with_the_same_id_get_anchors_of_their_own() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tfaudit.records import Status
 from tfaudit.report.text import columns, fill, render
 
-from .sample import check, report
+from .sample import answer, check, report
 
 
 @pytest.mark.parametrize("width", [48, 60, 80, 120])
@@ -55,6 +55,17 @@ def test_without_a_fix_the_beginning_of_the_general_one_is_shown() -> None:
 
 def test_a_check_that_broke_is_shown_beside_the_findings() -> None:
     assert "◆ error  5.3 Title of 5.3" in render(report())
+
+
+def test_answers_stand_behind_the_findings_those_that_contradict_first() -> None:
+    shown = render(report())
+    places = [shown.index(f"{number} Title of") for number in ("5.2", "7.2", "5.3", "7.1", "7.3")]
+    assert places == sorted(places)
+
+
+def test_a_long_status_does_not_touch_the_title() -> None:
+    item = check("7.3", Status.NOT_APPLICABLE, by_answer=True, answer=answer("n-a"))
+    assert "– not applicable 7.3 Title of 7.3\n" in render(report(checks=(item,)))
 
 
 def test_wide_characters_count_twice_and_long_words_are_broken() -> None:

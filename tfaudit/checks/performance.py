@@ -15,12 +15,13 @@ from ..checking import (
     manual,
     passed,
     percent,
-    planned,
     unknown,
     warned,
 )
 from ..evidence import Evidence
-from ..records import Interval, VariantResult
+from ..program.callbacks import is_keras
+from ..program.names import is_of
+from ..records import Interval, Program, Source, Target, VariantResult
 from ..stalls import stalls
 
 #: One rule for every measured gain: worth a warning from 5 %, a failure from a quarter.
@@ -56,6 +57,20 @@ MOST_BATCH_RATIO = 1.25
 FOR_EPOCH_STARTS = (
     "Let one iterator last: dataset.repeat() with steps_per_epoch in fit, so that buffers are filled once;"
     " and a smaller shuffle buffer, since it is filled before an epoch's first batch."
+)
+
+#: Calls by which a program has itself profiled, and callbacks that make them.
+PROFILER_CALLS = frozenset({"Profile", "start", "trace", "trace_on"})
+PROFILERS = ("tensorflow.profiler", "tensorflow.python.profiler")
+BOARDS = ("tensorboard", "tb-nightly")
+
+PROFILE_FIX = """\
+if os.environ.get("PROFILE"):
+    callbacks.append(keras.callbacks.TensorBoard("logs", profile_batch=(100, 110)))"""
+
+NO_BOARD = (
+    "TensorBoard is not installed here, as TensorFlow no longer brings it from 2.21 on: the callback ends the"
+    " run with an error."
 )
 
 CALLBACK_FIX = """\
@@ -185,6 +200,82 @@ def machine_slowed(evidence: Evidence) -> bool:
     return any(drift is not None and drift.median <= 1 - WARN_DRIFT for drift in drifts)
 
 
+PROFILING_QUESTION = "Can the profiler be switched on in training, for a few steps in the middle of it?"
+
+
+@check(number="1.4", needs=("program", "source"), uses=("machine", "trace"), question=PROFILING_QUESTION)
+def profiling_available(evidence: Evidence) -> Outcome:
+    """Profiling on demand
+
+    What it looks at
+    TensorBoard among fit's callbacks, calls of it or of tf.profiler in the source, also where an option has
+    to ask for them; and whether the callback would find TensorBoard, which TensorFlow no longer installs from
+    2.21 on. Without any: whether this audit could profile the job from outside.
+
+    Why it matters
+    What slows a run down on the machine that trains, in its second hour, shows in a profile taken there and
+    then. That should not take a change of the program.
+
+    How to fix
+    A callback that an option switches on: keras.callbacks.TensorBoard("logs", profile_batch=(100, 110)), with
+    `pip install tensorboard` from TensorFlow 2.21 on; or tf.profiler.experimental.server.start(6009). What
+    they write is read by `tfaudit trace logs`.
+    """
+    program, source = evidence.program, evidence.source
+    assert program is not None
+    if found := profiled_by(source):
+        return passed(f"{found} switches the profiler on.")
+    if board := board_of(program, source):
+        if lacks_board(evidence.machine.versions):
+            return warned(f"{board} could, but {NO_BOARD}", fix="pip install tensorboard")
+        return passed(f"{board} profiles the batches that profile_batch names.")
+    if not evidence.why_missing("trace"):
+        return passed(
+            "Nothing in the program switches the profiler on, but it works from outside, as in this audit:"
+            f" tfaudit run {_as_typed(evidence.plan.target)} --variant profiled."
+        )
+    if not program.has_fit:
+        return manual(f"The target has no call of fit. {PROFILING_QUESTION}")
+    fix = PROFILE_FIX
+    if lacks_board(evidence.machine.versions):
+        fix += "\n# pip install tensorboard: TensorFlow no longer brings it from 2.21 on"
+    return warned("Nothing in the program can switch the profiler on.", fix=fix)
+
+
+def _as_typed(target: Target) -> str:
+    return f"{target.name}:{target.factory}" if target.factory else target.name
+
+
+def profiled_by(source: Source) -> str:
+    """The first call of TensorFlow's profiler; empty without any."""
+    for full, place in source.uses.items():
+        is_profiler = full.startswith(PROFILERS) or full == "tensorflow.summary.trace_on"
+        if is_profiler and is_of(full, PROFILER_CALLS):
+            return f"{full} ({place})"
+    return ""
+
+
+def board_of(program: Program, source: Source) -> str:
+    """Keras's TensorBoard among fit's callbacks or in the source; empty without it."""
+    for callback in program.callbacks:
+        if is_keras(callback, "TensorBoard"):
+            batches = callback.options.get("profile_batch", "")
+            return f"{callback.name} (profile_batch={batches or 'default'})"
+    for full, place in source.uses.items():
+        if is_of(full, {"TensorBoard"}):
+            return f"{full} ({place})"
+    return ""
+
+
+def lacks_board(versions: dict[str, str]) -> bool:
+    """Whether TensorBoard is known to be missing: older versions of TensorFlow always bring it."""
+    parts = versions.get("tensorflow", "").split(".")[:2]
+    if not all(part.isdecimal() for part in parts) or len(parts) < 2:
+        return False
+    is_later = (int(parts[0]), int(parts[1])) >= (2, 21)
+    return is_later and not any(name in versions for name in BOARDS)
+
+
 @check(
     number="1.8",
     needs=("baseline", "cached-input"),
@@ -271,6 +362,3 @@ def mean_batch(result: VariantResult) -> float | None:
 def input_gain(evidence: Evidence) -> Interval | None:
     """What cached input gives; for checks that weigh a fault of the pipeline by what it costs."""
     return None if incomparable(evidence) else evidence.ratio("cached-input", to="baseline")
-
-
-planned(__name__, {"1.4": ("profiling_available", "Profiling on demand")})

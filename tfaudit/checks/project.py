@@ -7,23 +7,65 @@ from __future__ import annotations
 
 import re
 
-from ..checking import Outcome, check, manual, passed, planned, warned
+from ..checking import Outcome, check, manual, passed, warned
 from ..evidence import Evidence
 from ..program.callbacks import TRACKERS
-from ..records import Program
+from ..program.names import is_of
 
 #: Callbacks of Keras that end a run early.
 STOPPERS = frozenset({"EarlyStopping", "TerminateOnNaN"})
+
+#: Packages and functions that search hyper-parameters, as beginnings of full names.
+TUNERS = (
+    "autokeras",
+    "ax",
+    "azure.ai.ml.sweep",
+    "bayes_opt",
+    "clearml.automation",
+    "comet_ml.Optimizer",
+    "deephyper",
+    "dehb",
+    "flaml",
+    "google.cloud.aiplatform.HyperparameterTuningJob",
+    "hpbandster",
+    "hyperopt",
+    "kerastuner",
+    "keras_tuner",
+    "kubeflow.katib",
+    "nevergrad",
+    "nni",
+    "optuna",
+    "optuna_integration",
+    "orion",
+    "ray.tune",
+    "sherpa",
+    "skopt",
+    "smac",
+    "syne_tune",
+    "talos",
+    "tune_sklearn",
+    "vizier",
+    "wandb.agent",
+    "wandb.sweep",
+)
+
+#: Classes that search, in packages that do much else.
+SEARCHES = frozenset(
+    {
+        "GridSearchCV",
+        "HalvingGridSearchCV",
+        "HalvingRandomSearchCV",
+        "HyperparameterTuner",
+        "RandomizedSearchCV",
+    }
+)
+SEARCHING_PACKAGES = ("sagemaker", "sklearn")
 
 #: Names that record runs so that they can be compared later, beside the trackers' own packages.
 RECORDERS = frozenset({"TensorBoard"})
 
 
-def _has_fit(program: Program) -> bool:
-    return program.form in ("script", "module")
-
-
-@check(number="7.1", needs=("program", "source"))
+@check(number="7.1", needs=("program", "source"), question="Are runs that have failed ended early?")
 def failing_runs_stopped(evidence: Evidence) -> Outcome:
     """Stopping of failing runs
 
@@ -47,7 +89,7 @@ def failing_runs_stopped(evidence: Evidence) -> Outcome:
             return passed(f"{name} does ({place}).")
     if source.stops:
         return passed(f"The program sets stop_training itself ({source.stops}).")
-    if not _has_fit(program):
+    if not program.has_fit:
         return manual("The target has no call of fit: are failing runs stopped early?")
     return warned(
         "Nothing stops a run that has failed.",
@@ -55,7 +97,59 @@ def failing_runs_stopped(evidence: Evidence) -> Outcome:
     )
 
 
-@check(number="7.4", needs=("program", "source"))
+SEARCH_QUESTION = "Are hyper-parameters searched automatically, rather than tried by hand?"
+
+
+@check(number="7.2", uses=("source",), question=SEARCH_QUESTION)
+def hyper_parameter_search(evidence: Evidence) -> Outcome:
+    """Hyper-parameter search
+
+    What it looks at
+    Tuners such as Keras Tuner, Optuna, Ray Tune, Vizier, SageMaker's or W&B's sweeps, used in the program or
+    the project's modules that it imports. A search that starts the program from outside cannot be seen there.
+
+    Why it matters
+    Trying values by hand takes more runs for a worse result, and a tuner also ends the runs that will not
+    win early.
+
+    How to fix
+    Give the model-building function a tuner: keras_tuner.Hyperband(build_model, "val_loss"), or a sweep of
+    the service that tracks the experiments (7.4).
+    """
+    if found := evidence.source.first_use(*TUNERS):
+        return passed(f"{found[0]} searches them ({found[1]}).")
+    for full, place in evidence.source.uses.items():
+        if is_of(full, SEARCHES, SEARCHING_PACKAGES):
+            return passed(f"{full} searches them ({place}).")
+    return manual(f"No tuner was found in the program. {SEARCH_QUESTION}")
+
+
+STORAGE_QUESTION = "Are checkpoints, logs and data sets that nobody needs any more deleted?"
+
+
+@check(number="7.3", question=STORAGE_QUESTION)
+def unused_storage(evidence: Evidence) -> Outcome:
+    """Unused storage
+
+    What it looks at
+    Nothing yet: only a person knows which of the project's files are still needed.
+
+    Why it matters
+    Storage is paid for by the month, whether anyone reads it or not; checkpoints of every epoch of every
+    experiment soon cost more than the training.
+
+    How to fix
+    Keep the best and the last checkpoint of a run (max_to_keep, save_best_only=True), and let the bucket's
+    lifecycle rules delete the rest after some weeks.
+    """
+    return manual(STORAGE_QUESTION)
+
+
+@check(
+    number="7.4",
+    needs=("program", "source"),
+    question="Are experiments recorded somewhere, with their parameters and results?",
+)
 def experiments_tracked(evidence: Evidence) -> Outcome:
     """Experiment tracking
 
@@ -82,15 +176,6 @@ def experiments_tracked(evidence: Evidence) -> Outcome:
     for name, place in source.calls.items():
         if name.rpartition(".")[2] in RECORDERS:
             return passed(f"{name} is called ({place}).")
-    if not _has_fit(program):
+    if not program.has_fit:
         return manual("The target has no call of fit: are experiments recorded somewhere?")
     return warned("No experiment tracker was found.", fix="import mlflow\nmlflow.tensorflow.autolog()")
-
-
-planned(
-    __name__,
-    {
-        "7.2": ("hyper_parameter_search", "Hyper-parameter search"),
-        "7.3": ("unused_storage", "Unused storage"),
-    },
-)

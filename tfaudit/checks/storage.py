@@ -5,12 +5,81 @@ Section 3 of the checklist: reading the data.
 
 from __future__ import annotations
 
-from ..checking import Outcome, check, failed, not_applicable, passed, planned, unknown, warned
+from ..checking import (
+    Outcome,
+    check,
+    failed,
+    manual,
+    not_applicable,
+    passed,
+    planned,
+    unknown,
+    warned,
+)
 from ..evidence import Evidence
+from ..records import Channel
+from ..report import numbers
 from .performance import ENOUGH_HEADROOM, FAIL_GAIN, GAIN_RULE, WARN_GAIN
 
 #: Input slower than the model on cached input starves it however well the two overlap.
 WARN_HEADROOM = 1.0
+
+#: Up to 50 to 100 GB, SageMaker's own advice is to try File mode first: its copy takes some five minutes
+#: (docs.aws.amazon.com/sagemaker/latest/dg/model-access-training-data-best-practices.html).
+FILE_MODE_BYTES = 50 * 10**9
+
+STREAMING_QUESTION = (
+    "Are the data streamed, with FastFile or Pipe mode or from a file system, rather than copied?"
+)
+
+
+@check(
+    number="3.2",
+    needs=("program",),
+    threshold=f"File mode warns from {FILE_MODE_BYTES / 1e9:.0f} GB in all, or where the size is not known",
+    question=STREAMING_QUESTION,
+)
+def sagemaker_input_mode(evidence: Evidence) -> Outcome:
+    """SageMaker input mode
+
+    What it looks at
+    The channels of the training job, from SM_CHANNELS and inputdataconfig.json, and how each is mounted:
+    there "File" is written for FastFile, EFS and FSx, too. Of a channel in File mode, its size.
+
+    Why it matters
+    In File mode all data are copied before the first step, while the instance is paid for. FastFile and
+    Pipe mode stream them, so that training starts at once.
+
+    How to fix
+    TrainingInput("s3://…", input_mode="FastFile") for the channel: the program reads the same folder as
+    before. It suits files of 50 MB and more (3.1) that are read in order.
+    """
+    program = evidence.program
+    assert program is not None
+    channels = program.channels
+    if channels is None:
+        return not_applicable("This is no SageMaker training job.")
+    if not channels:
+        return manual(f"The training job has no input channel. {STREAMING_QUESTION}")
+    facts = {"channel": {channel.name: _mode(channel) for channel in channels}}
+    copied = [channel for channel in channels if channel.mode == "File"]
+    names = ", ".join(channel.name for channel in copied)
+    size = sum(channel.bytes or 0 for channel in copied)
+    is_known = all(channel.bytes is not None for channel in copied)
+    if copied and (size >= FILE_MODE_BYTES or not is_known):
+        what = numbers.size(size) if is_known else "how many bytes was not counted"
+        fix = "\n".join(f'"{each.name}": TrainingInput("s3://…", input_mode="FastFile")' for each in copied)
+        return warned(f"File mode copies {names} before training starts: {what}.", fix=fix, **facts)
+    if unsaid := [channel.name for channel in channels if not channel.mode]:
+        return unknown(f"The input configuration does not tell the mode of {', '.join(unsaid)}.", **facts)
+    if copied:
+        return passed(f"File mode copies {names} first, but that is only {numbers.size(size)}.", **facts)
+    return passed("No channel is copied before training starts.", **facts)
+
+
+def _mode(channel: Channel) -> str:
+    size = f", {numbers.size(channel.bytes)}" if channel.bytes is not None else ""
+    return f"{channel.mode or 'not told'}{size}"
 
 
 @check(
@@ -95,7 +164,6 @@ planned(
     __name__,
     {
         "3.1": ("file_sizes", "File sizes"),
-        "3.2": ("sagemaker_input_mode", "SageMaker input mode"),
         "3.5": ("compression", "Compression"),
     },
 )

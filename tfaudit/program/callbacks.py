@@ -96,14 +96,24 @@ def split(callbacks: Any) -> tuple[list[Any], list[CallbackFact]]:
                 bases=tuple(base.__name__ for base in kind.__mro__[1:-1]),
                 kept=not reason,
                 reason=reason,
-                options={
-                    name: str(vars(callback)[name])
-                    for name in READ_OPTIONS
-                    if name in getattr(callback, "__dict__", {})
-                },
+                options=_options(callback),
             )
         )
     return kept, facts
+
+
+def _options(callback: Any) -> dict[str, str]:
+    own = getattr(callback, "__dict__", {})
+    options = {name: str(own[name]) for name in READ_OPTIONS if name in own}
+    if "_start_batch" in own:  # where TensorBoard keeps its profile_batch
+        options["profile_batch"] = f"{own['_start_batch']}, {own.get('_stop_batch')}"
+    return options
+
+
+def is_keras(callback: CallbackFact, *names: str) -> bool:
+    """Whether a callback is one of Keras's own of these names, or made from it."""
+    is_own = callback.module.partition(".")[0] not in ("keras", "tf_keras")
+    return bool({*names} & {*callback.bases, *(() if is_own else (callback.name,))})
 
 
 def _listed(callbacks: Any) -> Iterable[Any]:

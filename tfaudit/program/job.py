@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..feeding import is_dataset
 from ..job import VariedJob
 from ..machine import installed_version
-from ..records import CallbackFact, Device, Program, Resolved, VariantEnvironment
-from . import pipeline
+from ..records import CallbackFact, Device, Program, Resolved, Stage, VariantEnvironment
+from . import cluster, epochs, pipeline, sagemaker
 
-#: Packages whose versions belong in a report.
-PACKAGES = ("keras", "tf_keras", "numpy")
+#: Packages whose versions belong in a report. TensorBoard comes with TensorFlow before 2.21 only.
+PACKAGES = ("keras", "tf_keras", "numpy", "tensorboard", "tb-nightly")
 
 
-def describe(job: VariedJob, callbacks: list[CallbackFact]) -> Program:
-    """What can be told of a job before it runs."""
-    model = job.model
+def describe(
+    job: VariedJob,
+    callbacks: list[CallbackFact],
+    variables: Mapping[str, str] = os.environ,
+    root: Path = Path("/"),
+) -> Program:
+    """What can be told of a job before it runs, by itself and by the environment that it runs in."""
+    model, stages = job.model, _stages(job.dataset)
     return Program(
         form=job.form,
         model_class=type(model).__name__,
@@ -28,11 +35,29 @@ def describe(job: VariedJob, callbacks: list[CallbackFact]) -> Program:
         data_kind=data_kind(job.dataset),
         element_spec=element_spec(job.dataset),
         cardinality=int(job.dataset.cardinality()) if is_dataset(job.dataset) else None,
-        pipeline=pipeline.stages(job.dataset) if is_dataset(job.dataset) else (),
+        pipeline=stages,
         callbacks=tuple(callbacks),
         fit_arguments={name: _short(value) for name, value in job.fit.items() if name != "callbacks"},
         location=job.location,
+        training=epochs.training(job.dataset, job.fit, stages),
+        validation=epochs.validation(job.dataset, job.fit, _stages(job.fit.get("validation_data"))),
+        strategy=strategy(model),
+        cluster=cluster.read(variables),
+        channels=sagemaker.channels(variables, root),
     )
+
+
+def _stages(data: Any) -> tuple[Stage, ...]:
+    return pipeline.stages(data) if is_dataset(data) else ()
+
+
+def strategy(model: Any) -> str:
+    """The class of the distribution strategy that a model was made under; empty for the default one."""
+    import tensorflow as tf
+
+    found = getattr(model, "distribute_strategy", None) or tf.distribute.get_strategy()
+    name = type(found).__name__
+    return "" if name.startswith("_Default") else name
 
 
 def data_kind(data: Any) -> str:

@@ -6,9 +6,12 @@ import ast
 import re
 import tokenize
 from collections import deque
+from functools import cache, partial
 from pathlib import Path
 
-from ..records import Source, Target
+from ..records import Source, Target, Tie
+from .names import walk
+from .ties import ties
 
 #: Text that reports a rate: ``images_per_sec``, "samples/s", ``examples per second``.
 THROUGHPUT = re.compile(
@@ -22,7 +25,11 @@ MAX_FILES = 200
 
 
 def read(target: Target) -> Source:
-    """Imports and calls in the target's file and in the project modules reached from it."""
+    """What the target's file and the project modules reached from it say.
+
+    Of an imported module's ``if __name__ == "__main__"`` nothing counts; of the target's it does, also where
+    it is a factory, since that is how it trains without an audit.
+    """
     start = Path(target.path)
     root = start.parent
     if not target.is_file:
@@ -31,6 +38,8 @@ def read(target: Target) -> Source:
             root = root.parent
     imports: dict[str, str] = {}
     calls: dict[str, str] = {}
+    uses: dict[str, str] = {}
+    found_ties: list[Tie] = []
     throughput: list[str] = []
     stops: list[str] = []
     seen: dict[Path, None] = {}
@@ -45,17 +54,24 @@ def read(target: Target) -> Source:
             continue
         if match := THROUGHPUT.search(text):
             throughput.append(f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}")
-        for node in ast.walk(tree):
+        files = cache(partial(_project_files, folder=path.parent, root=root))
+        for node, setting in walk(tree, files, is_main=path == start):
+            place = f"{path.name}:{getattr(node, 'lineno', 0)}"
             for module in _imported(node):
-                imports.setdefault(module, f"{path.name}:{getattr(node, 'lineno', 0)}")
-                waiting.extend(_project_files(module, path.parent, root))
+                imports.setdefault(module, place)
+                waiting.extend(files(module))
+            if full := setting.full(node):
+                uses.setdefault(full, place)
             if isinstance(node, ast.Call) and (name := dotted(node.func)):
-                calls.setdefault(name, f"{path.name}:{node.lineno}")
+                calls.setdefault(name, place)
             if isinstance(node, ast.Attribute) and _is_stop(node):
-                stops.append(f"{path.name}:{node.lineno}")
+                stops.append(place)
+            found_ties += [Tie(kind=kind, text=text, place=place) for kind, text in ties(node, setting)]
     return Source(
         imports=imports,
         calls=calls,
+        uses=uses,
+        ties=tuple(found_ties),
         throughput=next(iter(throughput), None),
         stops=next(iter(stops), None),
         files=tuple(path.name for path in seen),
@@ -71,7 +87,7 @@ def _parse(path: Path) -> tuple[str, ast.Module | None]:
         with tokenize.open(path) as file:
             text = file.read()
             return text, ast.parse(text)
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError):
         return "", None  # the target itself was parsed before; a broken neighbour is not our business
 
 

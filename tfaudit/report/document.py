@@ -155,7 +155,8 @@ def headline(evidence: Evidence, results: Iterable[CheckResult]) -> str:
 
 def _bound(evidence: Evidence, ceiling: CheckResult | None, rate: Interval) -> str:
     gain = evidence.ratio("cached-input", to="baseline")
-    if ceiling is None or gain is None or ceiling.status not in (Status.FAIL, Status.WARN, Status.PASS):
+    decided = (Status.FAIL, Status.WARN, Status.PASS)
+    if ceiling is None or gain is None or ceiling.by_answer or ceiling.status not in decided:
         return f"Training runs at {rate.median:,.0f} samples per second."
     if ceiling.status in (Status.FAIL, Status.WARN):
         word = "Input-bound" if ceiling.status is Status.FAIL else "Partly input-bound"

@@ -9,6 +9,7 @@ from . import numbers, plain, reading, templates
 
 MOST_FINDINGS = 10
 MOST_UNMEASURED = 6
+MOST_ANSWERS = 6
 
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]")
 _CODE = re.compile("`([^`]+)`")
@@ -26,6 +27,7 @@ def render(report: Report) -> str:
     environment.filters.update(one_line=plain.one_line)
     found = reading.findings(report)
     absent = reading.unmeasured(report)
+    answered = reading.answered(report)
     text = environment.get_template("report.md").render(
         report=report,
         reading=reading,
@@ -35,6 +37,8 @@ def render(report: Report) -> str:
         more_findings=len(found) - MOST_FINDINGS,
         unmeasured=absent[:MOST_UNMEASURED],
         more_unmeasured=len(absent) - MOST_UNMEASURED,
+        answered=answered[:MOST_ANSWERS],
+        more_answered=len(answered) - MOST_ANSWERS,
     )
     return text.rstrip("\n") + "\n"
 

@@ -34,8 +34,12 @@ LOOKS: dict[Status, Look] = {
 }
 
 
+#: What is to be changed.
+FINDINGS = (Status.FAIL, Status.WARN)
+
+
 class Section(NamedTuple):
-    """One section of the checklist; ``pending`` are the checks that are not built yet."""
+    """One section of the checklist; ``pending`` are the checks that neither code nor a person answers yet."""
 
     number: str
     title: str
@@ -59,7 +63,7 @@ def sections(report: Report) -> list[Section]:
     for check in sorted(report.checks, key=by_number):
         number = check.number.partition(".")[0]
         section = found.setdefault(check.section, Section(number, check.section, [], []))
-        (section.pending if check.pending else section.checks).append(check)
+        (section.pending if is_pending(check) else section.checks).append(check)
     return list(found.values())
 
 
@@ -71,7 +75,7 @@ def findings(report: Report) -> list[CheckResult]:
         return check.status is not Status.FAIL, -gain, by_number(check)
 
     return sorted(
-        (check for check in report.checks if check.status in (Status.FAIL, Status.WARN)),
+        (check for check in report.checks if check.status in FINDINGS),
         key=urgency,
     )
 
@@ -88,7 +92,30 @@ def counts(report: Report) -> list[tuple[Status, int]]:
 
 def pending(report: Report) -> int:
     """How many of the unknown checks are only not built yet."""
-    return sum(check.pending for check in report.checks)
+    return sum(map(is_pending, report.checks))
+
+
+def is_pending(check: CheckResult) -> bool:
+    """Whether an item is open only because its check is not built yet."""
+    return check.pending and not check.by_answer
+
+
+def answered(report: Report) -> list[CheckResult]:
+    """The checks of which a person said something and that are no finding; those contradicted first."""
+    found = [check for check in report.checks if check.answer and check.status not in FINDINGS]
+    return sorted(found, key=lambda check: (not check.contradicted, by_number(check)))
+
+
+def said(check: CheckResult) -> str:
+    """What a person said of a check that decided by itself; an answer that decided is its summary."""
+    if check.answer is None or check.by_answer:
+        return ""
+    return f"{'Contradicted: answered' if check.contradicted else 'Answered'} {check.answer.words}"
+
+
+def manual(report: Report) -> int:
+    """How many checks wait for a person's answer."""
+    return sum(check.status is Status.MANUAL for check in report.checks)
 
 
 def variant(report: Report, name: str) -> VariantSummary | None:

@@ -18,7 +18,7 @@ COLOURS: dict[Status | None, str] = {
     Status.MANUAL: "blue",
 }
 _LEAST_WIDTH = 48  # what the table of variants needs without its intervals
-_INDENT = 9
+INDENT = 9
 _NAMES = 22
 _MOST_LINES, _LONGEST_LINE, _LONGEST_CODE = 12, 600, 160
 
@@ -46,6 +46,7 @@ class Terminal:
         yield from self.variants(report)
         yield ""
         yield from self.findings(report)
+        yield from self.answers(report)
         yield from self.counts(report)
 
     def style(self, text: str, *, fg: str | None = None, bold: bool = False, dim: bool = False) -> str:
@@ -136,6 +137,7 @@ class Terminal:
         for check in found:
             gain = f" · {reading.gain(check)}" if check.gain else ""
             yield from self.check(check, gain)
+            yield from self.said(check)
             yield from self.fix(check)
             yield ""
         for check in reading.errors(report):
@@ -145,11 +147,24 @@ class Terminal:
     def check(self, check: CheckResult, gain: str) -> Iterator[str]:
         """Status, number and title on the first line, what was seen below it."""
         look = reading.LOOKS[check.status]
-        status = self.style(f"{look.glyph} {look.word:<{_INDENT - 2}}", fg=COLOURS.get(check.status))
-        title = fill(plain.one_line(f"{check.number} {check.title}", 160) + gain, self.width - _INDENT)
-        yield status + self.style(title[0], bold=True)
-        yield from (" " * _INDENT + self.style(line, bold=True) for line in title[1:])
-        yield from self.wrapped(check.summary.replace("`", ""), _INDENT, limit=400)
+        status = f"{look.glyph} {look.word:<{INDENT - 3}} "
+        title = fill(plain.one_line(f"{check.number} {check.title}", 160) + gain, self.width - len(status))
+        yield self.style(status, fg=COLOURS.get(check.status)) + self.style(title[0], bold=True)
+        yield from (" " * INDENT + self.style(line, bold=True) for line in title[1:])
+        yield from self.wrapped(check.summary.replace("`", ""), INDENT, limit=400)
+
+    def said(self, check: CheckResult) -> Iterator[str]:
+        """What a person said of a check that decided by itself."""
+        if said := reading.said(check):
+            yield from self.wrapped(said, INDENT, fg="yellow" if check.contradicted else None, limit=400)
+
+    def answers(self, report: Report) -> Iterator[str]:
+        """What people said of checks that are no findings."""
+        for check in reading.answered(report):
+            yield from self.check(check, "")
+            yield from self.said(check)
+        if reading.answered(report):
+            yield ""
 
     def fix(self, check: CheckResult) -> Iterator[str]:
         """Advice for this program with its lines kept, since they may be code to copy."""
@@ -157,8 +172,8 @@ class Terminal:
         for line in advice(check):
             # Code is not wrapped: half a line cannot be pasted.
             whole = line.startswith("    ") and len(line) < _LONGEST_CODE
-            for part in [line] if whole else fill(line, self.width - _INDENT - len(lead)):
-                yield " " * _INDENT + self.style(lead, dim=True) + part
+            for part in [line] if whole else fill(line, self.width - INDENT - len(lead)):
+                yield " " * INDENT + self.style(lead, dim=True) + part
                 lead = " " * len(lead)
 
     def counts(self, report: Report) -> Iterator[str]:
@@ -168,14 +183,16 @@ class Terminal:
             for status, count in reading.counts(report)
             if count
         }
-        for place, line in enumerate(fill(" · ".join(found) or "none", self.width - _INDENT)):
+        for place, line in enumerate(fill(" · ".join(found) or "none", self.width - INDENT)):
             parts = [
                 self.style(part.replace("\u00a0", " "), fg=COLOURS.get(found.get(part)))
                 for part in line.split(" ")
             ]
-            yield f"{'' if place else 'Checks:':<{_INDENT}}{' '.join(parts)}"
+            yield f"{'' if place else 'Checks:':<{INDENT}}{' '.join(parts)}"
         if pending := reading.pending(report):
             yield f"{pending} of the unknown checks are not implemented yet."
+        if manual := reading.manual(report):
+            yield from self.wrapped(f"Waiting for a person's answer: {manual}. tfaudit answer FOLDER asks.")
         left_out = [item for item in report.program.callbacks if not item.kept] if report.program else []
         if left_out:
             names = "; ".join(f"{item.name} ({item.reason})" for item in left_out)
