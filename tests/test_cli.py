@@ -94,7 +94,7 @@ def test_checks_are_listed_by_section() -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == "Performance analysis"
     title = {item.number: item.title for item in load().values()}
-    needs = "baseline, cached-input, constant-batch, source-cached, input-only, price"
+    needs = "baseline, cached-input, constant-batch, source-cached, input-only, price, machine, program"
     assert f"  1.8  input-bound-training: {title['1.8']}  [{needs}]" in lines
     planned = [item for item in load().values() if not item.is_built]
     for item in planned:

@@ -18,7 +18,7 @@ from tfaudit.attempt import TAIL_BYTES, Attempt, how_it_ended, tail
 from tfaudit.errors import MeasurementError
 from tfaudit.progress import Silent
 from tfaudit.records import Block, Resolved, Settings, VariantRequest, VariantResult, WarmUp, read
-from tfaudit.runner import is_narrow, next_block, progress
+from tfaudit.runner import is_known, next_block, progress
 from tfaudit.session import (
     Channel,
     Done,
@@ -551,7 +551,7 @@ def test_with_both_limits_the_first_reached_ends_it() -> None:
     assert progress(asked, [blocks(3, seconds=1.0)]) == 0.5
 
 
-STEADY, LOOSE = [1.0] * 6, [1.0, 2.0] * 3
+STEADY, LOOSE, SLOW = [1.0] * 6, [1.0, 2.0] * 3, [2.0, 2.4] * 3
 
 
 def rounds(seconds: list[float]) -> tuple[Block, ...]:
@@ -559,20 +559,48 @@ def rounds(seconds: list[float]) -> tuple[Block, ...]:
 
 
 @pytest.mark.parametrize(
-    ("others", "narrow"),
+    ("seconds", "launches", "known"),
     [
-        ([], False),  # nothing is compared, so the baseline's own rate is all there is to know
-        ([STEADY], True),
-        ([STEADY, LOOSE], False),
-        ([STEADY[:4]], True),
+        (STEADY, 2, True),
+        (STEADY[:5], 2, True),
+        (STEADY[:4], 2, False),  # too few to tell that they are steady
+        (LOOSE, 2, False),
+        (SLOW[:3], 2, True),  # half as fast: it may be 0.4 or 0.5
+        (SLOW[:2], 2, False),
+        (SLOW[:3], 1, False),
+        (SLOW[:5], 1, True),
     ],
 )
-def test_rounds_end_early_when_every_ratio_is_known(others: list[list[float]], narrow: bool) -> None:
-    assert is_narrow([rounds(STEADY), *map(rounds, others)]) is narrow
+def test_a_variant_leaves_the_rounds_when_enough_is_known(
+    seconds: list[float], launches: int, known: bool
+) -> None:
+    """Its ratio to a baseline whose rounds take a second each."""
+    asked = Settings(launches=launches)
+    assert is_known(asked, rounds(seconds), rounds([1.0] * len(seconds))) is known
 
 
-def test_rounds_do_not_end_before_the_fewest_that_count() -> None:
-    assert is_narrow([rounds(STEADY[:4]), rounds(STEADY[:4])]) is False
+def test_rounds_go_on_without_those_that_are_known_and_end_when_all_are(run: Run) -> None:
+    """xla runs at half the rate, and no-xla wavers until it has had seven blocks."""
+
+    def slow(channel: Channel) -> None:
+        get_warm(channel)
+        measure(channel, rate=50.0)
+        channel.send(Done())
+
+    def wavering(channel: Channel) -> None:
+        get_warm(channel)
+        for rate in (100.0, 130.0, 100.0, 130.0, 100.0, 130.0, *[115.0] * 94):
+            channel.send(Ready())
+            if isinstance(channel.receive(), Finish):
+                break
+            channel.send(Measured(block=block(rate)))
+        channel.send(Done())
+
+    launcher = FakeLauncher(whole, xla=(slow, 0), no_xla=(wavering, 0))
+    results = run(launcher, "baseline", "xla", "no-xla", steps=None, time_budget_s=10_000.0)
+    counts = {name: len(result.blocks) for name, result in results.items()}
+    assert counts["xla"] == 5
+    assert 7 <= counts["no-xla"] == counts["baseline"] < 100
 
 
 # Launches -------------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ ALONE = "Measured on its own afterwards: memory did not hold it beside the other
 class Observer(Protocol):
     """Told of progress; the command line shows it."""
 
+    def stage_started(self, text: str) -> None: ...
+
     def variant_started(self, variant: str) -> None: ...
 
     def phase_started(self, variant: str, phase: str) -> None: ...
@@ -54,6 +56,7 @@ class Attempt:
         self._child: Child | None = None
         self._launch = self._round = 0
         self._phase, self._phase_began = "start", time.monotonic()
+        self._measuring_s = 0.0
         self._done = False
         self.is_ready = self.started = self.ended = False
 
@@ -65,6 +68,7 @@ class Attempt:
         self._launch = launch
         self._phase, self._phase_began = "start", time.monotonic()
         self._done = self.is_ready = False
+        self._measuring_s = 0.0
         self.folder.mkdir(parents=True, exist_ok=True)
         self._scratch.mkdir(parents=True, exist_ok=True)
         request = VariantRequest(
@@ -113,12 +117,14 @@ class Attempt:
         The order is there before the child wakes, so that nothing runs ahead of the clock.
         """
         self._round = round
+        began = time.monotonic()
         self.tell(order)
         self.thaw()
-        if not self.until_ready():
-            return False
-        self.freeze()
-        return True
+        went_well = self.until_ready()
+        if went_well:
+            self.freeze()
+        self._measuring_s += time.monotonic() - began
+        return went_well
 
     def finish(self) -> None:
         """Have the child measure no more, hear it to its end, and let it go."""
@@ -240,7 +246,9 @@ class Attempt:
 
     def _close_phase(self) -> None:
         now = time.monotonic()
-        phase = Phase(name=self._phase, duration_s=now - self._phase_began)
+        # A child that measures is frozen most of the time, which is no time of its own.
+        duration_s = self._measuring_s if self._phase == "measure" else now - self._phase_began
+        phase = Phase(name=self._phase, duration_s=duration_s)
         self.result = replace(self.result, phases=(*self.result.phases, phase))
         self._phase_began = now
 

@@ -52,8 +52,9 @@ def repeat_first_batch(job: VariedJob) -> VariedJob:
 
     if is_dataset(job.dataset):
         if varies(job.dataset):
-            repeated = typical_batch(job.dataset).repeat().prefetch(tf.data.AUTOTUNE)
-            return replace(job, dataset=repeated, fit=_endless(job))
+            typical = typical_batch(job.dataset)
+            repeated = typical.repeat().prefetch(tf.data.AUTOTUNE)
+            return replace(job, dataset=repeated, fit=_endless(job), notes=(_stands_for(typical),))
         repeated = before_prefetch(job.dataset, lambda data: data.take(1).cache().repeat())
         return replace(job, dataset=repeated, fit=_endless(job))
     batch = first_batch(job)
@@ -97,6 +98,14 @@ def typical_batch(dataset: Any) -> Any:
     return tf.data.Dataset.from_tensors(batches[typical])
 
 
+def _stands_for(typical: Any) -> str:
+    import tensorflow as tf
+
+    shapes = [tuple(spec.shape.as_list() or ()) for spec in tf.nest.flatten(typical.element_spec)]
+    shown = ", ".join("×".join("?" if size is None else str(size) for size in shape) for shape in shapes)
+    return f"The batches vary in shape: one of about the usual size stands for all ({shown})."
+
+
 def constant_batch(job: VariedJob) -> VariedJob:
     """The same job whose every step trains on its first batch, which lies on the device already."""
     import tensorflow as tf
@@ -105,7 +114,9 @@ def constant_batch(job: VariedJob) -> VariedJob:
     if strategy is not None and strategy.num_replicas_in_sync > 1:
         raise NotTransformable("One batch for all of several replicas would be another job.")
     if is_dataset(job.dataset) and varies(job.dataset):
-        job = replace(job, dataset=typical_batch(job.dataset).repeat(2), fit=_endless(job))
+        typical = typical_batch(job.dataset)
+        notes = (_stands_for(typical),)
+        job = replace(job, dataset=typical.repeat(2), fit=_endless(job), notes=notes)
     # identity places its result on the accelerator, where there is one
     batch = tf.nest.map_structure(tf.identity, first_batch(job), expand_composites=True)
     if job.train_step is not None:

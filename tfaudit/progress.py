@@ -28,6 +28,8 @@ _LONG_SHARE = 0.1
 class Silent:
     """Shows nothing."""
 
+    def stage_started(self, text: str) -> None: ...
+
     def variant_started(self, variant: str) -> None: ...
 
     def phase_started(self, variant: str, phase: str) -> None: ...
@@ -40,11 +42,16 @@ class Silent:
 
 
 class Lines(Silent):
-    """One line per finished variant; for logs and pipes."""
+    """A line per stage and per finished variant; for logs and pipes."""
 
     def __init__(self, variants: tuple[str, ...], color: bool | None = None) -> None:
         self._width = max(map(len, variants))
         self._color = color
+        self._began_s = time.monotonic()
+
+    def stage_started(self, text: str) -> None:
+        elapsed = f"{time.monotonic() - self._began_s:.0f} s"
+        click.echo(click.style(f"{elapsed:>6}  {text}", dim=True), err=True, color=self._color)
 
     def variant_finished(self, result: VariantResult) -> None:
         label = result.id.ljust(self._width)
@@ -52,32 +59,38 @@ class Lines(Silent):
 
 
 class Bars(Lines):
-    """One line that moves: what is being prepared, then whose turn it is; finished variants above it."""
+    """One line that moves: the stage, what loads longest or whose turn it is; finished variants above it."""
 
     def __init__(self, variants: tuple[str, ...], color: bool | None = None) -> None:
         super().__init__(variants, color)
-        self._measuring_since_s: float | None = None
+        self._stage = ""
+        self._loading: dict[str, str] = {}
         self._bar = click.progressbar(
             length=100,
             label="",
             file=sys.stderr,
             show_eta=False,
             show_percent=False,
-            width=24,
+            width=20,
             item_show_func=lambda text: text,
             fill_char="━",
             empty_char=" ",
             color=self._color,
         )
 
+    def stage_started(self, text: str) -> None:
+        self._stage = text
+        self._loading.clear()
+        self._show("")
+
     def variant_started(self, variant: str) -> None:
-        self._bar.pos = 0
-        self._measuring_since_s = None
         self.phase_started(variant, "start")
 
     def phase_started(self, variant: str, phase: str) -> None:
+        self._loading.pop(variant, None)
         if phase in _PHASES:
-            self._show(variant, _PHASES[phase])
+            self._loading[variant] = _PHASES[phase]
+        self._show_longest()
 
     def waiting(self, variant: str, phase: str, elapsed_s: float, limit_s: float) -> None:
         if phase not in _PHASES:
@@ -85,19 +98,21 @@ class Bars(Lines):
         text = f"{_PHASES[phase]} {elapsed_s:.0f} s"
         if elapsed_s > _LONG_SHARE * limit_s:
             text += f" (at most {limit_s:g})"
-        self._show(variant, text)
+        self._loading[variant] = text
+        self._show_longest()
+
+    def _show_longest(self) -> None:
+        """The variant that has been in its phase for longest: several load side by side."""
+        for variant, text in self._loading.items():
+            self._show(f"{variant} {text}")
+            return
 
     def block_measured(self, variant: str, fraction: float, samples_per_s: float) -> None:
-        now = time.monotonic()
-        if self._measuring_since_s is None:
-            self._measuring_since_s = now
-        left_s = (now - self._measuring_since_s) * (1 - fraction) / fraction if fraction else 0.0
         self._bar.pos = round(100 * fraction)
-        left = f", {left_s:.0f} s left" if fraction else ""
-        self._show(variant, f"{number(samples_per_s)} samples/s{left}")
+        self._show(f"{variant} {number(samples_per_s)} samples/s")
 
-    def _show(self, variant: str, text: str) -> None:
-        self._bar.label = variant.ljust(self._width)
+    def _show(self, text: str) -> None:
+        self._bar.label = f"{time.monotonic() - self._began_s:4.0f} s  {self._stage}"
         self._bar.current_item = text
         self._bar.render_progress()
 

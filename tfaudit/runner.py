@@ -31,8 +31,9 @@ from .variants import VARIANTS
 #: unless that takes more than so many budgets.
 ROUNDS, MOST_BUDGETS = 10, 4.0
 
-#: Rounds end early when every variant's ratio to the baseline is known to within this fraction of it.
-NARROW_ENOUGH = 0.025
+#: A variant's rounds end early when its ratio to the baseline is known to within this fraction of it, or,
+#: after the fewest rounds, when it is clearly no more than so fast.
+NARROW_ENOUGH, CLEARLY_SLOWER = 0.025, 0.8
 
 #: So many children load at once where they share no accelerator. On one, kernels are chosen by timing them,
 #: which another process would disturb.
@@ -96,14 +97,18 @@ class Run:
             if stops_all(attempts[0]):
                 skip(attempt, SAME_FAILURE)
             elif attempt not in timed:
+                self._observer.stage_started(attempt.variant)
                 attempt.start(self._launcher)
                 attempt.until_ready()
             attempt.end()
 
     def _time(self, attempts: Sequence[Attempt], launch: int) -> None:
+        which = f"launch {launch + 1} of {self._settings.launches}" if self._settings.launches > 1 else ""
+        self._observer.stage_started(f"{which}: loading".strip(": "))
         together = [attempt for attempt in attempts if not attempt.result.alone]
         crowded = [attempt for attempt in attempts if attempt.result.alone]
         ready = self._bring_up(together, crowded, launch)
+        self._observer.stage_started(f"{which}: taking turns".strip(": "))
         self._take_turns(ready, launch)
         for attempt in crowded:
             if not attempt.result.alone:
@@ -151,8 +156,8 @@ class Run:
         alive = list(ready)
         order = next_block(self._settings, len(alive))
         number = 0
-        while alive and not self._done(alive, launch):
-            for attempt in alive[:: -1 if number % 2 else 1]:
+        while turns := self._turns(alive, launch):
+            for attempt in turns[:: -1 if number % 2 else 1]:
                 self._sampler.begin(attempt.pid)
                 went_well = attempt.measure(order, number)
                 attempt.note_usage(self._sampler.end())
@@ -166,10 +171,17 @@ class Run:
         for attempt in alive:
             attempt.finish()
 
-    def _done(self, alive: Sequence[Attempt], launch: int) -> bool:
-        return self._progress(alive, launch) >= 1.0 or (
-            self._settings.steps is None and is_narrow([blocks_of(attempt, launch) for attempt in alive])
-        )
+    def _turns(self, alive: Sequence[Attempt], launch: int) -> list[Attempt]:
+        """Whose turn it is in the next round: the first's, and theirs of whom not enough is known yet."""
+        if not alive or self._progress(alive, launch) >= 1.0:
+            return []
+        first, *others = alive
+        if self._settings.steps is None and others:
+            reference = blocks_of(first, launch)
+            others = [
+                each for each in others if not is_known(self._settings, blocks_of(each, launch), reference)
+            ]
+        return [first, *others] if others or len(alive) == 1 else []
 
     def _progress(self, alive: Sequence[Attempt], launch: int) -> float:
         return progress(self._settings, [blocks_of(attempt, launch) for attempt in alive])
@@ -258,7 +270,7 @@ def progress(settings: Settings, blocks: Sequence[Sequence[Block]]) -> float:
     blocks were had, unless these would take several times the budget.
     """
     steps, budget_s, launches = settings.steps, settings.time_budget_s, settings.launches
-    rounds = min(len(own) for own in blocks) / math.ceil(FEWEST_BLOCKS / launches)
+    rounds = min(len(own) for own in blocks) / fewest_rounds(settings)
     done = 0.0
     if steps is not None:
         done = min(rounds, *(sum(block.steps for block in own) / steps * launches for own in blocks))
@@ -268,12 +280,21 @@ def progress(settings: Settings, blocks: Sequence[Sequence[Block]]) -> float:
     return min(1.0, done)
 
 
-def is_narrow(blocks: Sequence[Sequence[Block]]) -> bool:
-    """Whether the ratio of each to the first is known well enough, given each one's blocks of a launch."""
-    reference, *others = [timed_blocks(own) for own in blocks]
-    if not others or len(reference) < FEWEST_BLOCKS:
+def fewest_rounds(settings: Settings) -> int:
+    """Rounds that each launch must have: with few the resampling of a launch says little."""
+    return max(3, math.ceil(FEWEST_BLOCKS / settings.launches))
+
+
+def is_known(settings: Settings, blocks: Sequence[Block], reference: Sequence[Block]) -> bool:
+    """Whether the ratio of one to another needs no more rounds, given their blocks of a launch.
+
+    It is known well, or the one is so much slower that nobody will ask by how much: its blocks cost the most.
+    """
+    ratio = paired_ratio_interval(timed_blocks(blocks), timed_blocks(reference))
+    if ratio is None:
         return False
-    ratios = [paired_ratio_interval(own, reference) for own in others]
-    return all(
-        ratio is not None and (ratio.high - ratio.low) / 2 <= NARROW_ENOUGH * ratio.median for ratio in ratios
-    )
+    is_narrow = (ratio.high - ratio.low) / 2 <= NARROW_ENOUGH * ratio.median
+    rounds = min(len(blocks), len(reference))
+    if rounds >= FEWEST_BLOCKS and is_narrow:
+        return True
+    return rounds >= fewest_rounds(settings) and ratio.high <= CLEARLY_SLOWER

@@ -174,14 +174,25 @@ def test_the_share_reached_and_the_gain_are_stated() -> None:
 
 def test_what_a_step_goes_to_is_stated() -> None:
     """10 ms per sample in all, of which 4 are left with cached input, 2 with a constant batch."""
-    given = evidence(baseline=100.0, source_cached=125.0, cached_input=250.0, constant_batch=500.0)
-    result = judged("1.8", given)
+    rates = {"baseline": 100.0, "source_cached": 125.0, "cached_input": 250.0, "constant_batch": 500.0}
+    result = judged("1.8", evidence(devices=(CPU, GPU), **rates))
     assert result.summary == (
         "Training reaches 40 % of what it does on cached input. Of a step's time 20 % is computing, 20 % is"
         " copying, 40 % is preprocessing and 20 % is fetching."
     )
     facts = {fact.name: fact.value for fact in result.facts if fact.unit == "fraction"}
     assert facts == pytest.approx({"computing": 0.2, "copying": 0.2, "preprocessing": 0.4, "fetching": 0.2})
+
+
+def test_what_varies_too_much_is_not_divided_in_words() -> None:
+    given = evidence(
+        devices=(CPU, GPU),
+        baseline=[60.0, 140.0] * 3,
+        source_cached=150.0,
+        cached_input=300.0,
+        constant_batch=300.0,
+    )
+    assert "Of a step's time" not in judged("1.8", given).summary
 
 
 def test_the_target_per_dollar_is_stated_with_a_price() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from checks.builders import CPU, GPU, callback, evidence, failed, judged, learned, measured, program
+from checks.builders import CPU, GPU, RESOLVED, callback, evidence, failed, judged, learned, measured, program
+from msgspec.structs import replace
 
 from tfaudit.records import Status
 
@@ -76,6 +77,17 @@ def test_status(case: str) -> None:
 def test_the_noise_is_stated() -> None:
     result = judged("8.1", evidence(measured("baseline", [90.0, 110.0] * 4, launches=2)))
     assert result.summary == "The baseline is known to ±11 %, from 8 rounds in 2 launches."
+
+
+@pytest.mark.parametrize(
+    ("rate", "jit_compile", "status"),
+    [(106.0, False, Status.WARN), (104.0, False, Status.PASS), (130.0, True, Status.PASS)],
+)
+def test_the_same_program_run_once_more_is_a_control(rate: float, jit_compile: bool, status: Status) -> None:
+    """no-xla changes nothing where XLA is off; where it is on, it is a comparison like any other."""
+    compiled = replace(RESOLVED, jit_compile=jit_compile)
+    result = judged("8.1", evidence(measured("baseline", resolved=compiled), no_xla=rate))
+    assert result.status == status
 
 
 def test_how_far_launches_lie_apart_is_stated() -> None:

@@ -51,6 +51,9 @@ FOR_SHARED_CORES = (
     " store it."
 )
 
+#: Shares of a step known no better than this are not put into words.
+TOO_WIDE_A_SHARE = 0.15
+
 #: A repeated first batch stands for the job's batches only if it is of about their size.
 MOST_BATCH_RATIO = 1.25
 
@@ -279,7 +282,7 @@ def lacks_board(versions: dict[str, str]) -> bool:
 @check(
     number="1.8",
     needs=("baseline", "cached-input"),
-    uses=("constant-batch", "source-cached", "input-only", "price"),
+    uses=("constant-batch", "source-cached", "input-only", "price", "machine", "program"),
     threshold=f"cached ÷ baseline: {GAIN_RULE}",
 )
 def input_bound_training(evidence: Evidence) -> Outcome:
@@ -328,7 +331,9 @@ def input_bound_training(evidence: Evidence) -> Outcome:
 
 def divided(shares: dict[str, Interval]) -> str:
     """A sentence on what a step's time goes to, where more is known than the ratio says."""
-    if len(shares) < 3:
+    if len(shares) < (2 if "preprocessing" in shares else 3):
+        return ""
+    if any((share.high - share.low) / 2 > TOO_WIDE_A_SHARE for share in shares.values()):
         return ""
     parts = [f"{percent(max(0.0, share.median))} is {part}" for part, share in shares.items()]
     return f" Of a step's time {', '.join(parts[:-1])} and {parts[-1]}."

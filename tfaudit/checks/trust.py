@@ -8,9 +8,9 @@ from __future__ import annotations
 from ..checking import Outcome, check, passed, percent, unknown, warned
 from ..evidence import Evidence, timed_blocks
 from ..numerics import follows
-from ..records import VariantResult
+from ..records import Interval, VariantResult
 from ..report.trace_words import counted
-from ..statistics import rate_interval
+from ..statistics import rate_interval, verdict
 from ..utilisation import load
 from ..variants import VARIANTS
 from .gpu import NUMERICS_RULE, loss_facts, why_not_trusted
@@ -28,7 +28,8 @@ EXPLAINED = ("not-applied", "unsupported")
     number="8.1",
     needs=("baseline",),
     uses=tuple(VARIANTS),
-    threshold=f"half the width of the 95 % interval ≥ {percent(WARN_NOISE)} of the rate warns",
+    threshold=f"half the width of the 95 % interval ≥ {percent(WARN_NOISE)} of the rate warns; so does a"
+    " difference between two runs of the same program",
 )
 def baseline_noise(evidence: Evidence) -> Outcome:
     """Noise of the baseline
@@ -47,7 +48,7 @@ def baseline_noise(evidence: Evidence) -> Outcome:
     if rate is None or baseline is None:
         return unknown("No block of the baseline was measured.")
     noise = (rate.high - rate.low) / 2 / rate.median
-    launches, busy = rates_by_launch(baseline), load(baseline.blocks)
+    launches, busy, control = rates_by_launch(baseline), load(baseline.blocks), same_again(evidence)
     ratios = [evidence.ratio(result.id, to="baseline") for result in evidence.variants]
     widths = [(ratio.high - ratio.low) / 2 / ratio.median for ratio in ratios if ratio]
     facts = {
@@ -56,12 +57,26 @@ def baseline_noise(evidence: Evidence) -> Outcome:
         "rounds": len(baseline.blocks),
         "launches": len(launches),
         "fastest_launch_over_slowest_ratio": max(launches) / min(launches),
+        "same_program_once_more_over_baseline_ratio": control,
         "other_processes_share_of_busy_cores_fraction": busy.others_fraction if busy else None,
         "not_beside_the_others": [result.id for result in evidence.variants if result.alone],
     }
     summary = f"The baseline is known to ±{percent(noise)}, from {counted(len(baseline.blocks), 'round')}"
     summary += f" in {counted(len(launches), 'launch', 'launches')}."
+    if control and verdict(control) != "no difference":
+        summary += (
+            f" The same program, as no-xla, came out {control.median:.2f}× as fast: trust no smaller effect."
+        )
+        return warned(summary, **facts)
     return (warned if noise >= WARN_NOISE else passed)(summary, **facts)
+
+
+def same_again(evidence: Evidence) -> Interval | None:
+    """no-xla over the baseline where XLA is off anyway, so that both are the same program."""
+    both = [evidence.variant(name) for name in ("baseline", "no-xla")]
+    if any(result is None or result.resolved is None or result.resolved.jit_compile for result in both):
+        return None
+    return evidence.ratio("no-xla", to="baseline")
 
 
 def rates_by_launch(result: VariantResult) -> list[float]:
@@ -217,7 +232,9 @@ def loss_followed(evidence: Evidence) -> Outcome:
     if len(unsettled) == len(found):
         return unknown("How far the loss depends on the seed is not known: it takes two launches.", **facts)
     return passed(
-        f"The loss stayed as close as another seed's would in {counted(len(found), 'variant')}.", **facts
+        f"The loss stayed as close as another seed's would in {counted(len(found), 'variant')}, for the"
+        f" {counted(min(numbers.step for numbers in found.values()), 'step')} that were compared.",
+        **facts,
     )
 
 
