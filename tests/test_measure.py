@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tfaudit import feeding
 from tfaudit.variants import VARIANTS
 
 pytestmark = pytest.mark.tensorflow
@@ -124,6 +125,23 @@ def test_steps_per_execution(program: Callable, measured: Callable) -> None:
     for block in result.blocks:
         assert block.samples == 8 * block.steps
         assert len(block.step_ns) < block.steps
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_steps_per_execution_counts_the_samples_of_all_its_steps(
+    jit_compile: bool, program: Callable, measured: Callable
+) -> None:
+    """Batches of 8, 8, 8, …, 4 in one call, whether or not their number is known beforehand."""
+    path = program(
+        script(f"""
+        m = model(steps_per_execution=8, jit_compile={jit_compile})
+        d = tf.data.Dataset.from_tensor_slices((x, y)).filter(lambda a, b: True).batch(8)
+        m.fit(d, verbose=0)""")
+    )
+    result = measured(str(path), steps=64)["baseline"]
+    assert result.failure is None
+    for block in result.blocks:
+        assert (block.steps % 8, block.samples) == (0, 60 * block.steps // 8)
 
 
 def test_what_a_variant_changes_is_read_back(program: Callable, measured: Callable) -> None:
@@ -376,6 +394,38 @@ def test_texts_of_varying_length_are_stood_for_by_one_of_the_usual_length(
         assert results[name].failure is None
         printed = (tmp_path / "run" / name / "stderr.log").read_text().split("words ")[-5:]
         assert [line.split()[0] for line in printed] == ["10"] * 5
+
+
+@pytest.mark.parametrize("where", ["", "own"])
+def test_a_cache_is_full_before_the_clock_starts(
+    where: str, program: Callable, measured: Callable, tmp_path: Path
+) -> None:
+    """In memory or in a file, which is then not the user's; every element is made once per process."""
+    path = program(
+        script(f"""
+        def make(a, b):
+            tf.print("made")
+            return a, b
+        d = tf.data.Dataset.from_tensor_slices((x, y)).map(make).cache({where!r}).batch(8)
+        model().fit(d, epochs=3, verbose=0)""")
+    )
+    before = sorted(path.parent.iterdir())
+    results = measured(str(path), "no-xla", steps=30)
+    for name in ("baseline", "no-xla"):
+        assert (results[name].failure, results[name].cache_filled) == (None, True)
+        printed = (tmp_path / "run" / name / "stderr.log").read_text()
+        assert printed.count("made") == 60
+    assert [each for each in sorted(path.parent.iterdir()) if each.name != "run"] == before
+
+
+def test_a_cache_that_is_not_full_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tensorflow as tf
+
+    data = tf.data.Dataset.range(100).cache().batch(8).prefetch(1)
+    assert feeding.fill_caches(data, seconds_limit=-1.0) is False
+    assert feeding.fill_caches(data) is True
+    assert feeding.fill_caches(tf.data.Dataset.range(3)) is None
+    assert feeding.fill_caches([1, 2]) is None
 
 
 LEGACY = """

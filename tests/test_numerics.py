@@ -42,7 +42,7 @@ def test_one_launch_shows_no_spread() -> None:
 
 def test_two_seeds_that_agree_by_chance_do_not_make_every_distance_a_large_one() -> None:
     found = compare(learned("xla", {8: 1.01}, {8: 1.01}), learned("baseline", {8: 1.0}, {8: 1.0}))
-    assert found is not None and found.spread == pytest.approx(0.02)
+    assert found is not None and found.spread == pytest.approx(0.05)
     assert follows(found) is True
 
 
@@ -65,8 +65,8 @@ def test_a_loss_that_is_no_number(
     assert found is not None and found.is_finite is is_finite
 
 
-@pytest.mark.parametrize(("distance", "close"), [(0.0, True), (0.2, True), (0.21, False)])
-def test_a_distance_of_more_than_two_spreads_is_one(distance: float, close: bool) -> None:
+@pytest.mark.parametrize(("distance", "close"), [(0.0, True), (0.3, True), (0.31, False)])
+def test_a_distance_of_more_than_three_spreads_is_one(distance: float, close: bool) -> None:
     assert follows(Numerics(8, 1.0, 1.0, is_finite=True, distance=distance, spread=0.1)) is close
 
 
@@ -74,3 +74,12 @@ def test_a_loss_that_is_lost_after_the_last_common_step_is_lost() -> None:
     late = learned("float16", {8: 1.0}, {8: 1.0}, last=None)
     found = compare(late, learned("baseline", {8: 1.0}, {8: 1.0}))
     assert found is not None and found.is_finite is False
+
+
+def test_a_loss_that_both_have_brought_to_nothing_is_as_good_as_the_same() -> None:
+    """From 2.0 before training to 0 in one and 0.0001 in the other."""
+    found = compare(
+        learned("xla", {1: 2.0, 8: 1e-4}, {1: 2.0, 8: 1e-4}), learned("baseline", *[{1: 2.0, 8: 0.0}] * 2)
+    )
+    assert found is not None and found.spread == pytest.approx(0.1)
+    assert follows(found) is True

@@ -429,7 +429,7 @@ def test_what_did_not_fit_beside_the_others_is_measured_alone(run: Run) -> None:
     results = run(launcher, "baseline", "xla")
     assert [results[name].status for name in ("baseline", "xla")] == ["measured", "measured"]
     assert (results["baseline"].alone, results["xla"].alone) == (False, True)
-    assert "memory did not hold it beside the others" in results["xla"].notes[0]
+    assert "memory did not hold it, beside the others" in results["xla"].notes[0]
 
 
 def test_an_interrupt_while_the_program_loads(run: Run) -> None:

@@ -20,7 +20,7 @@ from .session import Done, Failed, Finish, Found, Go, Measured, PhaseStarted, Re
 #: How much of a child's stderr goes into its failure record.
 TAIL_BYTES = 4000
 
-ALONE = "Measured on its own afterwards: memory did not hold it beside the others."
+ALONE = "Measured on its own afterwards: it failed, or memory did not hold it, beside the others."
 
 
 class Observer(Protocol):

@@ -210,7 +210,10 @@ def run(ctx: click.Context, /, target: str, arguments: tuple[str, ...], **option
         ignore_interrupts()
         start.close()
         sampler.close()
-    report = judge(folder, Display(options["quiet"], ctx.color), answers=answers)
+    try:
+        report = judge(folder, Display(options["quiet"], ctx.color), answers=answers)
+    except UsageError as error:  # a disk that is full, not a user that is wrong
+        raise MeasurementError(str(error)) from None
     ctx.exit(exit_code(report, options["fail_on"]))
 
 

@@ -54,11 +54,11 @@ class DatasetGraph:
         (end,) = (node for node in graph.node if node.op == "_Retval")
         del nodes[end.name]
         functions = {function.signature.name: function for function in graph.library.function}
-        return cls(nodes, functions, _producer(end.input[0]), graph.versions, (dataset,))
+        return cls(nodes, functions, producer(end.input[0]), graph.versions, (dataset,))
 
     def inputs(self, stage: str) -> tuple[str, ...]:
         """The stages that feed a stage; datasets that its function captured come last."""
-        names = map(_producer, self.nodes[stage].input)
+        names = map(producer, self.nodes[stage].input)
         return tuple(name for name in names if IS_DATASET.search(self.nodes[name].op))
 
     def upstream(self, stage: str) -> tuple[str, ...]:
@@ -70,13 +70,19 @@ class DatasetGraph:
 
     def ops(self, stage: str) -> frozenset[str]:
         """The types of a stage's own op and of all ops in its functions, however deep."""
-        found = {self.nodes[stage].op}
+        return frozenset(node.op for node, _ in self.reached(stage))
+
+    def reached(self, stage: str) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+        """A stage's own node and all in its functions, however deep, each with its neighbours by name."""
+        yield self.nodes[stage], self.nodes
         functions = list(_called(self.nodes[stage]))
         for name in functions:
-            for node in self.functions[name].node_def if name in self.functions else ():
-                found.add(node.op)
+            body = (
+                {node.name: node for node in self.functions[name].node_def} if name in self.functions else {}
+            )
+            for node in body.values():
+                yield node, body
                 functions += [other for other in _called(node) if other not in functions]
-        return frozenset(found)
 
     def with_paths(self, change: Callable[[Any], Any]) -> DatasetGraph:
         """The same graph, in which ``tf.io.read_file`` reads ``change(path)`` instead of ``path``.
@@ -149,7 +155,7 @@ class DatasetGraph:
         needed = [stage]
         for name in needed:
             if name not in fed:
-                sources = dict.fromkeys(map(_producer, self.nodes[name].input))
+                sources = dict.fromkeys(map(producer, self.nodes[name].input))
                 needed += [source for source in sources if source not in needed]
         return needed
 
@@ -162,7 +168,7 @@ class DatasetGraph:
         return tuple(map(tf.TensorSpec, shapes, map(tf.dtypes.as_dtype, types)))
 
 
-def _producer(source: str) -> str:
+def producer(source: str) -> str:
     """``name:0`` and ``^name`` to ``name``."""
     return source.lstrip("^").partition(":")[0]
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -137,6 +141,55 @@ def cache_sources(job: VariedJob) -> VariedJob:
     room = min(MOST_HELD_BYTES, int(MOST_HELD_SHARE * psutil.virtual_memory().available))
     held = hold(job.dataset, elements=MOST_HELD_ELEMENTS, bytes_limit=room, seconds_limit=MOST_HELD_S)
     return replace(job, dataset=held.dataset, notes=held.notes)
+
+
+#: Longest time given to filling the pipeline's own caches, before the clock starts.
+MOST_FILLING_S = 10.0
+
+
+def fill_caches(dataset: Any, seconds_limit: float = MOST_FILLING_S) -> bool | None:
+    """Read what every ``cache()`` in a pipeline holds, so that a first epoch is not taken for all of them.
+
+    A cache belongs to its dataset, and later iterators read what an earlier one filled. False when one is not
+    full in that time, None when there is none.
+    """
+    if not is_dataset(dataset):
+        return None
+    until = time.monotonic() + seconds_limit
+    caches = list(_caches(dataset))
+    for cache in caches:
+        for _ in cache:
+            if time.monotonic() > until:
+                return False
+    return True if caches else None
+
+
+def _caches(dataset: Any) -> Iterator[Any]:
+    """The caches above a dataset, the first in the pipeline first."""
+    for source in dataset._inputs():
+        yield from _caches(source)
+    if type(dataset).__name__.endswith("CacheDataset"):
+        yield dataset
+
+
+def keep_file_caches_in(folder: str) -> None:
+    """Have ``cache(filename)`` use a file in ``folder``, unless its own is complete, and so only read.
+
+    Variants live side by side, and only one process may fill a cache; one that is ended while it does leaves
+    a lock behind, at which the next training fails.
+    """
+    import tensorflow as tf
+
+    original, numbers = tf.data.Dataset.cache, itertools.count()
+
+    def cache(self: Any, filename: Any = "", *arguments: Any, **options: Any) -> Any:
+        if isinstance(filename, (str, os.PathLike)) and os.fspath(filename):
+            filename = os.fspath(filename)
+            if not Path(f"{filename}.index").exists():
+                filename = str(Path(folder, f"cache-{next(numbers)}"))
+        return original(self, filename, *arguments, **options)
+
+    tf.data.Dataset.cache = cache
 
 
 def _endless(job: VariedJob) -> dict[str, Any]:

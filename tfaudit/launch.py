@@ -172,11 +172,12 @@ class ForkServer:
         return self._exited.get(pid)
 
     def end_orphans(self) -> None:
-        # What a finished child left behind has become the server's own; what a living one started is not.
+        # What a finished child left behind has become the server's own. So has what a living one put in the
+        # background, which is still of that one's session; with a session of its own it cannot be told.
         for orphan in self._below(recursive=False):
-            if orphan.pid in self._alive:
-                continue
-            with contextlib.suppress(psutil.Error):  # it may end meanwhile
+            with contextlib.suppress(psutil.Error, ProcessLookupError):  # it may end meanwhile
+                if orphan.pid in self._alive or os.getsid(orphan.pid) in self._alive:
+                    continue
                 for process in [*orphan.children(recursive=True), orphan]:
                     process.kill()
 

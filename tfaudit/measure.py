@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .feeding import cardinality, replaced
+from .feeding import cardinality, is_dataset, replaced
 from .job import VariedJob
 from .recorders import Enough, Recorder
 
@@ -23,8 +23,13 @@ class StepProbe:
     """
 
     def __init__(self, train_step: Callable[[Any], Any], constant: Any = None) -> None:
+        import tensorflow as tf
+
         self._train_step = train_step
         self._constant = constant
+        #: Steps and samples of all calls: of several steps in one call only the last one's logs come out.
+        self.counted = tf.Variable([0, 0], dtype=tf.int64, trainable=False)
+        self.counts_calls = False
         self.traces = 0
         self.graph: Any = None
 
@@ -36,10 +41,13 @@ class StepProbe:
             self.graph = tf.compat.v1.get_default_graph()
         if self._constant is not None:
             data = self._constant
+        samples = _total(batch_size(data))
+        if self.counts_calls:
+            self.counted.assign_add([1, tf.cast(samples, tf.int64)])
         logs = self._train_step(data)
         if not isinstance(logs, dict):
             return logs
-        return {**logs, SAMPLES: _total(batch_size(data))}
+        return {**logs, SAMPLES: samples}
 
 
 def _total(samples: Any) -> Any:
@@ -145,6 +153,7 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
         steps_per_epoch = job.fit.get("steps_per_epoch") or cardinality(job.dataset)
         progress = _Progress()
         retired = Retired()
+        probe.counts_calls = steps_per_call > 1 and not _is_distributed(model)
 
         def observed(iterator: Any) -> Any:
             retired.keep(iterator)
@@ -152,6 +161,8 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
                 logs = function(iterator)
             left = steps_per_epoch - progress.steps if steps_per_epoch else steps_per_call
             steps = max(1, min(steps_per_call, left))
+            if probe.counts_calls:
+                steps, in_call = progress.counted_since(probe.counted)
             progress.steps += steps
             progress.total += steps
             if not isinstance(logs, dict) or SAMPLES not in logs:
@@ -159,7 +170,11 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
                     "The model's train_step returns no dict of logs, so its samples cannot be counted."
                 )
             samples = logs.pop(SAMPLES)
-            recorder.after_step(steps, samples if steps == 1 else samples * steps, logs.get("loss"))
+            if probe.counts_calls:
+                samples = in_call
+            elif steps > 1:
+                samples = samples * steps
+            recorder.after_step(steps, samples, logs.get("loss"))
             return logs
 
         model.train_function = observed
@@ -167,7 +182,8 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
             "epochs": 1,
             **job.fit,
             # With steps_per_epoch one iterator lasts through all epochs of a fit: let it last.
-            **({"epochs": _NEVER} if job.fit.get("steps_per_epoch") else {}),
+            # Keras 2 wants weights at a fit's end, which without training a model may not have.
+            **({"epochs": _NEVER} if job.fit.get("steps_per_epoch") or _has_no_weights(job) else {}),
             # Validation runs between epochs, in no timed step; the audit need not wait for it.
             "validation_freq": _NEVER,
             "callbacks": [*job.fit.get("callbacks", ()), _epoch_marker(job, recorder, progress)],
@@ -188,11 +204,27 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
 _NEVER = 1_000_000_000
 
 
+def _has_no_weights(job: VariedJob) -> bool:
+    return job.framework == "tf_keras" and not job.trains and is_dataset(job.dataset)
+
+
 class _Progress:
     """Steps since the epoch began, and since the start."""
 
     steps = 0
     total = 0
+    _before = (0, 0)
+
+    def counted_since(self, counted: Any) -> tuple[int, int]:
+        """Steps and samples since the last time; waits for the call to be over."""
+        steps, samples = (int(count) for count in counted.numpy())
+        before, self._before = self._before, (steps, samples)
+        return steps - before[0], samples - before[1]
+
+
+def _is_distributed(model: Any) -> bool:
+    strategy = getattr(model, "distribute_strategy", None)
+    return strategy is not None and strategy.num_replicas_in_sync > 1
 
 
 def _make_train_function(model: Any) -> None:

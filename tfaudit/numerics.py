@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from .records import Numerics, VariantResult
 
 #: Beyond so many times the spread of two seeds a distance is called one.
-WARN_DISTANCE = 2.0
+WARN_DISTANCE = 3.0
 
-#: Where two seeds come out closer than this fraction of the loss, that stands for their spread: after a few
-#: steps they may agree by chance, and 16-bit numbers have no more than three digits.
-SMALLEST_SPREAD = 0.02
+#: Where two seeds come out closer than this fraction of the loss, or of that before training, this stands for
+#: their spread: after a few steps they may agree by chance, and threads that race move a loss by as much.
+SMALLEST_SPREAD = 0.05
 
 
 def compare(result: VariantResult, baseline: VariantResult) -> Numerics | None:
@@ -57,11 +57,13 @@ def _last(result: VariantResult) -> float | None:
 
 def seed_spread(baseline: VariantResult, step: int) -> float | None:
     """How far the baseline's first two launches lie apart after that many steps; None with one launch."""
-    known = [loss for own in losses(baseline) if (loss := own.get(step)) is not None]
+    noted = losses(baseline)
+    known = [loss for own in noted if (loss := own.get(step)) is not None]
     if len(known) < 2:
         return None
     first, second = known[:2]
-    return max(abs(first - second), SMALLEST_SPREAD * abs(first))
+    before = noted[0].get(1) or 0.0
+    return max(abs(first - second), SMALLEST_SPREAD * max(abs(first), abs(before)))
 
 
 def losses(result: VariantResult) -> list[dict[int, float | None]]:

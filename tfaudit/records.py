@@ -287,13 +287,41 @@ class CallbackFact(Record, frozen=True):
     options: dict[str, str] = {}
 
 
+class Work(Record, frozen=True):
+    """What the function of a stage does to each element, as its graph and TensorFlow's registries tell.
+
+    ``ops`` are the types of all its ops, called functions included; ``random`` those that draw numbers,
+    ``stateful`` others that keep state, run Python or act on the outside. ``not_on_accelerator`` and
+    ``not_in_xla`` are the ops without a kernel for a GPU and without one of XLA's, None where no registry
+    tells; ``compiled`` says that XLA compiles some of it. Bytes are of one element before and after, None
+    where its size varies.
+    """
+
+    ops: tuple[str, ...] = ()
+    random: tuple[str, ...] = ()
+    stateful: tuple[str, ...] = ()
+    not_on_accelerator: tuple[str, ...] | None = None
+    not_in_xla: tuple[str, ...] | None = None
+    compiled: bool = False
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether the same element always gives the same."""
+        return not self.random and not self.stateful
+
+
 class Stage(Record, frozen=True):
     """One stage of the tf.data pipeline, listed from the source to the end.
 
     ``op`` is named as the method of ``tf.data.Dataset`` that made it. ``num_parallel_calls`` is None
     where the stage runs serially, -1 for AUTOTUNE. ``location`` is the user's function as
     ``file:line``; ``inside`` the op of the stage whose function builds this one; ``python`` says that
-    the stage calls back into the Python interpreter for every element.
+    the stage calls back into the Python interpreter for every element. ``work`` is what its function does,
+    ``after`` the stages that feed it, directly or not, and ``before`` those that it feeds, by their ``op`` in
+    the order of the pipeline; ``after_varying`` says that one before it may give something else every time,
+    another order aside. ``elements`` counts what it gives in an epoch, -1 for no end, None where unknown.
     """
 
     op: str
@@ -305,6 +333,11 @@ class Stage(Record, frozen=True):
     drop_remainder: bool | None = None
     inside: str | None = None
     python: bool = False
+    work: Work | None = None
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    after_varying: bool = False
+    elements: int | None = None
 
 
 class Resolved(Record, frozen=True):
@@ -352,6 +385,88 @@ class Channel(Record, frozen=True):
     bytes: int | None = None
 
 
+class Files(Record, frozen=True):
+    """The files that a ``tf.data`` pipeline reads, told from its graph; none of them was opened.
+
+    ``readers`` are what opens them, as a user calls it; empty where nothing is read, or, if ``is_cached``,
+    only in the first epoch. ``compressions`` are what the readers are told to undo, empty strings included.
+    ``count`` names were found, not all where ``is_complete`` is False; ``sized`` of them were asked for their
+    size, and ``sized_bytes`` is what these hold. ``problem`` is a sentence on what could not be told.
+    """
+
+    readers: tuple[str, ...] = ()
+    compressions: tuple[str, ...] = ()
+    count: int = 0
+    is_complete: bool = True
+    sized: int = 0
+    sized_bytes: int = 0
+    smallest_bytes: int = 0
+    median_bytes: int = 0
+    largest_bytes: int = 0
+    example: str = ""
+    is_cached: bool = False
+    problem: str = ""
+
+    @property
+    def total_bytes(self) -> float:
+        """What all of ``count`` hold, if the others are like those that were sized."""
+        return self.sized_bytes * self.count / self.sized if self.sized else 0.0
+
+
+class Compression(Record, frozen=True):
+    """What compression costs and saves, measured on records of one of the files that a pipeline reads.
+
+    The records, ``plain_bytes`` in all, were written twice, plainly and with ``packed_with``, and both copies
+    read from memory; ``*_read_s`` and ``*_cpu_s`` are of the fastest pass. ``storage_*`` is what reading the
+    files took, as they are. ``used`` is what the reader is told to undo, empty for none. ``problem`` says in
+    a sentence why there are no such figures.
+    """
+
+    reader: str = ""
+    used: str = ""
+    packed_with: str = ""
+    records: int = 0
+    plain_bytes: int = 0
+    packed_bytes: int = 0
+    plain_read_s: float = 0.0
+    packed_read_s: float = 0.0
+    plain_cpu_s: float = 0.0
+    packed_cpu_s: float = 0.0
+    storage_bytes: int = 0
+    storage_s: float = 0.0
+    problem: str = ""
+
+    @property
+    def size_ratio(self) -> float:
+        """Packed over plain bytes."""
+        return self.packed_bytes / self.plain_bytes
+
+    @property
+    def cost_s_per_gb(self) -> float:
+        """CPU seconds that unpacking takes per GB of what is unpacked."""
+        return max(0.0, self.packed_cpu_s - self.plain_cpu_s) / self.plain_bytes * 1e9
+
+    @property
+    def saving_s_per_gb(self) -> float:
+        """Seconds of reading that packing saves per GB of what is packed."""
+        return (1 - self.size_ratio) * self.storage_s / self.storage_bytes * 1e9
+
+
+class Kernel(Record, frozen=True):
+    """The matrix of a dense or convolutional layer, by its Keras class in ``kind``.
+
+    ``data_format`` is ``channels_last`` or ``channels_first``, empty for a dense layer; ``channels_in`` are
+    those of one group of a grouped convolution.
+    """
+
+    layer: str
+    kind: str
+    channels_in: int
+    channels_out: int
+    parameters: int
+    data_format: str = ""
+
+
 class Program(Record, frozen=True):
     """Facts read off the captured job.
 
@@ -359,7 +474,7 @@ class Program(Record, frozen=True):
     type's name. ``element_spec`` lists ``name: dtype[shape]`` of each component, ``?`` being a dimension
     that varies. ``location`` is the call of ``fit``, ``validation`` the data that ``fit`` itself evaluates,
     None without any. ``strategy`` names the class of a distribution strategy; ``channels`` are SageMaker's,
-    None outside of it.
+    None outside of it. ``files`` is None until they were looked for, and for other data than ``tf.data``.
     """
 
     form: str
@@ -379,6 +494,8 @@ class Program(Record, frozen=True):
     strategy: str = ""
     cluster: Cluster = Cluster()
     channels: tuple[Channel, ...] | None = None
+    kernels: tuple[Kernel, ...] = ()
+    files: Files | None = None
 
     @property
     def has_fit(self) -> bool:
@@ -405,7 +522,8 @@ class VariantResult(Record, frozen=True):
     ``warm_ups`` has one entry per launch, as far as each got; other facts are the last launch's.
     ``traces`` counts how often the train step was traced into a graph, ``train_ops`` that graph's ops
     by type. ``alone`` says that it took no turns with the others, so that its blocks share no rounds
-    with theirs. ``notes`` are sentences for the report.
+    with theirs. ``cache_filled`` says whether the pipeline's own caches were full before the clock started;
+    None without any. ``notes`` are sentences for the report.
     """
 
     id: str
@@ -422,7 +540,9 @@ class VariantResult(Record, frozen=True):
     traces: int | None = None
     peak_device_bytes: int | None = None
     peak_host_bytes: int | None = None
+    compression: Compression | None = None
     alone: bool = False
+    cache_filled: bool | None = None
     notes: tuple[str, ...] = ()
 
 

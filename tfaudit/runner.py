@@ -8,6 +8,7 @@ its memory lies, is no effect of a variant.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import shutil
@@ -70,7 +71,8 @@ def run(
             interrupt(attempt)
     finally:
         for attempt in attempts:
-            attempt.end()
+            with contextlib.suppress(OSError):  # a full disk keeps no child alive; the report will say it
+                attempt.end()
         shutil.rmtree(scratch, ignore_errors=True)
     return tuple(attempt.result for attempt in attempts)
 
@@ -128,7 +130,7 @@ class Run:
                 if beside and not has_room(beside):
                     if loading:
                         break
-                    crowded += waiting
+                    crowded += [] if launch else waiting  # a launch fewer is better than one on its own
                     waiting.clear()
                     break
                 loading.append(waiting.pop(0))
@@ -141,7 +143,7 @@ class Run:
                 if attempt.is_ready:
                     attempt.freeze()
                     ready.append(attempt)
-                elif ready and ran_out_of_memory(attempt.result):
+                elif ready and not launch and may_be_crowded(attempt.result):
                     crowded.append(attempt)
                 else:
                     attempt.stop()
@@ -220,10 +222,16 @@ def stops_all(baseline: Attempt) -> bool:
     return failure.phase == "start" or failure.blames_target
 
 
-def ran_out_of_memory(result: VariantResult) -> bool:
-    """Whether a child may have failed only because others were alive beside it."""
+def may_be_crowded(result: VariantResult) -> bool:
+    """Whether a child may have failed only because others were alive beside it.
+
+    Memory ran out, or the user's program did not load although the baseline's did: it may hold a port or
+    write a file that only one can.
+    """
     failure = result.failure
-    return failure is not None and (failure.kind == "memory" or failure.signal == "SIGKILL")
+    if failure is None:
+        return False
+    return failure.kind == "memory" or failure.signal == "SIGKILL" or failure.phase == "load"
 
 
 def skip(attempt: Attempt, reason: str, kind: str = "not-run") -> None:

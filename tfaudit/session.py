@@ -16,6 +16,7 @@ import msgspec
 
 from .records import (
     Block,
+    Compression,
     Placement,
     Program,
     Record,
@@ -38,11 +39,13 @@ class Found(Record, frozen=True, tag="found"):
     environment: VariantEnvironment | None = None
     resolved: Resolved | None = None
     placement: Placement | None = None
+    compression: Compression | None = None
     train_ops: dict[str, int] | None = None
     traces: int | None = None
     peak_device_bytes: int | None = None
     peak_host_bytes: int | None = None
     notes: tuple[str, ...] | None = None
+    cache_filled: bool | None = None
 
 
 class Warm(Record, frozen=True, tag="warm"):

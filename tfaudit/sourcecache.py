@@ -68,7 +68,7 @@ def cache_sources(dataset: Any, *, elements: int, bytes_limit: int, seconds_limi
         raise NotTransformable(
             f"Only the sources of a tf.data.Dataset can be held in memory, not a {kind}'s."
         )
-    if (size := _array_bytes(dataset)) > MOST_ARRAY_BYTES:
+    if (size := array_bytes(dataset)) > MOST_ARRAY_BYTES:
         raise NotTransformable(
             f"The pipeline contains arrays of {size / 1e6:,.0f} MB, too much to build it a second time."
         )
@@ -233,11 +233,11 @@ def _size(tensor: Any) -> int:
     return int(tf.size(tensor)) * int(tensor.dtype.size)
 
 
-def _array_bytes(dataset: Any) -> int:
+def array_bytes(dataset: Any) -> int:
     """Bytes of the arrays that a pipeline was made of, strings not counted.
 
     They are no public attribute; they have had these names since TensorFlow 2.0.
     """
     shapes = ((tensor.shape.num_elements() or 0, tensor.dtype) for tensor in getattr(dataset, "_tensors", ()))
     own = sum(count * int(dtype.size) for count, dtype in shapes)
-    return own + sum(map(_array_bytes, dataset._inputs()))
+    return own + sum(map(array_bytes, dataset._inputs()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .datasetgraph import IS_DATASET, DatasetGraph
+from .datasetgraph import IS_DATASET, DatasetGraph, producer
 from .program.pipeline import PYTHON_OPS, method_name
 
 #: Ops that read records; those of tensorflow-io begin with ``IO>``.
@@ -28,19 +28,47 @@ _IDLE = re.compile(
 )
 
 
+#: Ops whose first input names files, with the number of the input that names their compression.
+_OPENS_FILES = {
+    "TFRecordDataset": 1,
+    "TFRecordDatasetV2": 1,
+    "TextLineDataset": 1,
+    "FixedLengthRecordDatasetV2": 5,
+    "CSVDataset": 1,
+    "CSVDatasetV2": 1,
+}
+
+
 @dataclass(frozen=True)
 class Sources:
     """Names of stages in a `DatasetGraph`.
 
     ``records`` read records: their output can be held. ``files`` have functions that read whole files, those
     nearest the end first; ``paths`` feed the first of these. What is above one of ``records`` or above a
-    ``cache`` is in none of them. ``notes`` are sentences about what was found.
+    ``cache`` is in none of them. ``cached`` says that such a cache holds what was read, ``python`` that
+    Python code in the pipeline may read, too. ``notes`` are sentences about what was found.
     """
 
     records: tuple[str, ...]
     files: tuple[str, ...]
     paths: tuple[str, ...]
     notes: tuple[str, ...]
+    cached: bool = False
+    python: bool = False
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A stage that opens files. ``name`` is what a user calls that which reads them.
+
+    ``compression`` is what it is told to undo: ``GZIP``, ``ZLIB`` or nothing; None where the graph does not
+    say. ``opens_names`` says that it is given names of files at all.
+    """
+
+    stage: str
+    name: str
+    compression: str | None = None
+    opens_names: bool = True
 
 
 def find(graph: DatasetGraph) -> Sources:
@@ -76,7 +104,26 @@ def find(graph: DatasetGraph) -> Sources:
         notes.append("Python code in the pipeline may read from storage, which TensorFlow cannot tell.")
     first = [stage for stage in files if not set(files) & set(graph.upstream(stage))]
     paths = dict.fromkeys(source for stage in first for source in graph.inputs(stage)[:1])
-    return Sources(tuple(records), tuple(files), tuple(paths), tuple(notes))
+    return Sources(tuple(records), tuple(files), tuple(paths), tuple(notes), cached, python)
+
+
+def readers(graph: DatasetGraph, found: Sources) -> tuple[Reader, ...]:
+    """All that reads in a pipeline: what reads records, and functions that read whole files."""
+    return (
+        *(_record_reader(graph, stage) for stage in found.records),
+        *(Reader(stage, "read_file", "") for stage in found.files),
+    )
+
+
+def _record_reader(graph: DatasetGraph, stage: str) -> Reader:
+    opening = [(node, others) for node, others in graph.reached(stage) if node.op in _OPENS_FILES]
+    told = set()
+    for node, others in opening:
+        constant = others.get(producer(node.input[_OPENS_FILES[node.op]]))
+        values = constant.attr["value"].tensor.string_val if constant is not None else ()
+        told.add(values[0].decode() if values else None)
+    compression = told.pop() if len(told) == 1 else None
+    return Reader(stage, reader(graph, stage), compression, bool(opening))
 
 
 def reader(graph: DatasetGraph, stage: str) -> str:

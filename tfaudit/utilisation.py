@@ -9,6 +9,12 @@ from .records import Block, DeviceUsage, Record, Usage
 
 T = TypeVar("T", int, float)
 
+#: With nine tenths of the cores busy on average there are moments in which all of them are.
+SATURATED = 0.90
+
+#: A quarter of the busy time that goes to others is no longer background noise.
+OTHERS_WORTH_TELLING = 0.25
+
 
 class Load(Record, frozen=True):
     """What the machine did on average over a variant's blocks; None for what no block tells.

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import failures, measure, target
-from .feeding import is_dataset
+from .feeding import fill_caches, is_dataset, keep_file_caches_in
 from .job import VariedJob
-from .program import callbacks, placement
+from .program import callbacks, compression, placement
 from .program import job as jobs
 from .recorders import WARM_UP_STEPS, Logging, Timing, Tracing
-from .records import Placement, VariantRequest, read
+from .records import Compression, Placement, VariantRequest, read
 from .session import Channel, Done, Failed, Found, PhaseStarted, child_end
 from .variants import VARIANTS, Variant
 
@@ -71,6 +71,7 @@ class Worker:
         try:
             prepare(self.request)
             set_up(self.variant, self.request.seed, self.request.launch)
+            keep_file_caches_in(self.request.scratch)
             target.load(self.request.target, then=self.measure)
         except BaseException as error:
             return self._fail(failures.while_loading(error, name))
@@ -99,8 +100,10 @@ class Worker:
         kept, facts = callbacks.split(job.fit.get("callbacks"))
         job = replace(job, fit={**job.fit, "callbacks": kept})
         self.channel.send(Found(program=jobs.describe(job, facts), environment=jobs.environment()))
+        given = job.dataset
         job = apply(self.variant, job)
-        self.channel.send(Found(notes=job.notes or None))
+        filled = fill_caches(job.dataset) if job.dataset is given and self.variant.purpose == "time" else None
+        self.channel.send(Found(notes=job.notes or None, cache_filled=filled))
         probe = None
         if job.train_step is None:
             probe = measure.StepProbe(job.model.train_step if job.trains else no_step, job.constant)
@@ -113,13 +116,14 @@ class Worker:
         self.channel.send(
             Found(
                 # Only now is a model built that Keras builds on its first batch.
-                program=jobs.describe(job, facts) if self.variant.id == "baseline" else None,
+                program=jobs.describe(job, facts, with_files=True) if self.variant.id == "baseline" else None,
                 resolved=jobs.resolve(job),
                 train_ops=jobs.graph_ops(probe.graph if probe else jobs.step_graph(job.train_step)),
                 traces=measure.trace_count(job, probe),
                 peak_device_bytes=jobs.peak_device_bytes(),
                 peak_host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT,
                 placement=self._placement(),
+                compression=self._compression(job),  # after the placement log was read
             )
         )
 
@@ -136,6 +140,11 @@ class Worker:
             return None
         log = Path(self.request.folder) / "stderr.log"
         return placement.parse(log.read_text(errors="replace"))
+
+    def _compression(self, job: VariedJob) -> Compression | None:
+        if self.variant.purpose != "log" or not is_dataset(job.dataset):
+            return None
+        return compression.weigh(job.dataset)
 
     def _enter(self, phase: str) -> None:
         self.channel.send(PhaseStarted(name=phase))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from checks.builders import SERIAL, evidence, failed, judged, program
+from typing import Any
 
-from tfaudit.records import Stage, Status
+import pytest
+from checks.builders import CPU, GPU, SERIAL, block, evidence, failed, judged, measured, program, usage
+from msgspec.structs import replace
+
+from tfaudit.evidence import Evidence
+from tfaudit.records import Stage, Status, VariantResult, Work
 
 SERIAL_MAP = Stage(op="map", function="decode", location="/project/data.py:12")
 PARALLEL_MAP = Stage(op="map", function="decode", num_parallel_calls=-1)
@@ -96,4 +100,264 @@ def test_a_lambda_is_not_quoted_as_code() -> None:
     stage = Stage(op="map", function="<lambda>")
     assert judged("4.1", evidence(program=program(stage, PREFETCH))).fix == (
         ".map(…, num_parallel_calls=tf.data.AUTOTUNE)"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# 4.2, 4.3, 4.5: maps that could be done elsewhere or otherwise
+
+DECODES = Work(
+    ops=("DecodeJpeg", "ParseExampleV2"),
+    not_on_accelerator=("DecodeJpeg", "ParseExampleV2"),
+    not_in_xla=("DecodeJpeg", "ParseExampleV2"),
+    bytes_out=1_000_000,
+)
+AUGMENTS = Work(
+    ops=("AdjustHue", "RandomUniform"),
+    random=("RandomUniform",),
+    not_on_accelerator=(),
+    not_in_xla=(),
+    bytes_in=1_000_000,
+    bytes_out=1_000_000,
+)
+SCALES = Work(ops=("Cast", "Mul"), not_on_accelerator=(), not_in_xla=(), bytes_in=10, bytes_out=40)
+RESIZES = replace(SCALES, ops=("Cast", "ResizeBilinear"), bytes_in=1_000_000, bytes_out=1_000_000)
+
+
+def mapped(function: str, work: Work | None, **fields: Any) -> Stage:
+    return Stage(**{"op": "map", "function": function, "num_parallel_calls": -1, "work": work, **fields})
+
+
+DECODE = mapped("decode", DECODES, after=("TFRecordDataset", "shuffle"), before=("map", "batch"))
+AUGMENT = mapped("augment", AUGMENTS, before=("batch",), after=("TFRecordDataset", "shuffle", "map"))
+
+
+def kept(stage: Stage) -> Stage:
+    return replace(stage, before=("cache", *stage.before))
+
+
+def given(*stages: Stage, cached: float | None = 140.0, **fields: Any) -> Evidence:
+    """A job of those stages that cached input makes so much faster than 100 samples per second."""
+    rates = {"baseline": 100.0} | ({} if cached is None else {"cached_input": cached})
+    return evidence(program=program(*stages, BATCH, PREFETCH), **rates, **fields)
+
+
+PREPARATION = {
+    "decoding in every epoch, and input costs 6 %": (given(DECODE, AUGMENT, cached=106.0), Status.WARN),
+    "the same, and it costs 4 %": (given(DECODE, AUGMENT, cached=104.0), Status.PASS),
+    "the same, at twice the rate": (given(DECODE, AUGMENT, cached=200.0), Status.WARN),
+    "the same, not weighed": (given(DECODE, AUGMENT, cached=None), Status.UNKNOWN),
+    "decoded before a cache": (given(kept(DECODE), AUGMENT), Status.PASS),
+    "only random work": (given(AUGMENT), Status.PASS),
+    "only scaling": (given(mapped("scale", SCALES)), Status.PASS),
+    "resizing": (given(mapped("resize", RESIZES)), Status.WARN),
+    "after a random map": (given(AUGMENT, mapped("resize", RESIZES, after_varying=True)), Status.PASS),
+    "state": (given(mapped("count", replace(RESIZES, stateful=("AssignAddVariableOp",)))), Status.PASS),
+    "decoding and chance in one": (
+        given(mapped("both", replace(AUGMENTS, ops=("DecodeJpeg", "RandomUniform")))),
+        Status.WARN,
+    ),
+    "a map within an interleave": (given(replace(DECODE, inside="interleave")), Status.WARN),
+    "Python, and input costs": (
+        given(mapped("python", replace(RESIZES, stateful=("PyFunc",)), python=True)),
+        Status.UNKNOWN,
+    ),
+    "Python, and input costs nothing": (
+        given(mapped("python", replace(RESIZES, stateful=("PyFunc",)), python=True), cached=104.0),
+        Status.PASS,
+    ),
+    "Python before a cache": (
+        given(kept(mapped("python", replace(RESIZES, stateful=("PyFunc",)), python=True))),
+        Status.PASS,
+    ),
+    "not known what the map does": (given(mapped("f", None)), Status.UNKNOWN),
+    "arrays": (evidence(program=program(data_kind="arrays"), baseline=100.0), Status.NOT_APPLICABLE),
+    "the job is not known": (evidence(failed("baseline", "raised", "load")), Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", PREPARATION)
+def test_data_preparation(case: str) -> None:
+    """4.2: the same work in every epoch, weighed by what cached input gives."""
+    found, status = PREPARATION[case]
+    assert judged("4.2", found).status == status
+
+
+def test_a_cache_goes_behind_the_map_and_before_what_changes_the_order() -> None:
+    result = judged("4.2", given(replace(DECODE, elements=100), AUGMENT))
+    assert result.summary == "The same work is done in every epoch: map(decode)."
+    assert result.fix == (
+        "# put before shuffle(): a cache keeps the order and the length\n"
+        ".map(decode, num_parallel_calls=tf.data.AUTOTUNE)\n"
+        ".cache()  # in memory: about 95.4 MiB, an estimate"
+    )
+    assert result.gain_is_bound
+
+
+@pytest.mark.parametrize(
+    ("elements", "told"),
+    [
+        (4_294, ".cache()  # in memory"),
+        (
+            4_295,
+            '.cache("/fast/disk/prepared")  # about 4.00 GiB do not fit into memory (8.00 GiB available)',
+        ),
+        (None, ".cache()  # in memory: 977 KiB per element, so up to 4,294 elements fit"),
+    ],
+)
+def test_half_of_the_memory_may_be_cached(elements: int | None, told: str) -> None:
+    assert told in judged("4.2", given(replace(DECODE, elements=elements))).fix
+
+
+def test_what_is_available_counts_where_it_was_seen() -> None:
+    blocks = [block(100.0, usage=usage(available_memory_bytes=10**9))] * 6
+    found = evidence(
+        measured("baseline", blocks=blocks),
+        program=program(replace(DECODE, elements=501)),
+        cached_input=140.0,
+    )
+    assert "do not fit" in judged("4.2", found).fix
+
+
+SMALLER = replace(AUGMENTS, bytes_out=499_999)
+ON_DEVICE = {
+    "augmenting, and input costs 6 %": (
+        given(DECODE, AUGMENT, cached=106.0, devices=(CPU, GPU)),
+        Status.WARN,
+    ),
+    "augmenting, and it costs 4 %": (given(DECODE, AUGMENT, cached=104.0, devices=(CPU, GPU)), Status.PASS),
+    "not weighed": (given(DECODE, AUGMENT, cached=None, devices=(CPU, GPU)), Status.UNKNOWN),
+    "no accelerator": (given(DECODE, AUGMENT), Status.NOT_APPLICABLE),
+    "only decoding": (given(DECODE, devices=(CPU, GPU)), Status.PASS),
+    "followed by what only the CPU does": (given(AUGMENT, DECODE, devices=(CPU, GPU)), Status.PASS),
+    "shapes vary before batch": (
+        given(replace(AUGMENT, work=replace(AUGMENTS, bytes_in=None)), devices=(CPU, GPU)),
+        Status.PASS,
+    ),
+    "shapes vary after batch": (
+        given(replace(AUGMENT, before=(), work=replace(AUGMENTS, bytes_in=None)), devices=(CPU, GPU)),
+        Status.WARN,
+    ),
+    "twice as many bytes to copy": (
+        given(replace(AUGMENT, work=replace(AUGMENTS, bytes_out=500_000)), devices=(CPU, GPU)),
+        Status.WARN,
+    ),
+    "more than that": (given(replace(AUGMENT, work=SMALLER), devices=(CPU, GPU)), Status.PASS),
+    "seeds in variables, as Keras's layers keep them": (
+        given(replace(AUGMENT, work=replace(AUGMENTS, stateful=("AssignVariableOp",))), devices=(CPU, GPU)),
+        Status.WARN,
+    ),
+    "kept by a cache": (given(kept(AUGMENT), devices=(CPU, GPU)), Status.PASS),
+    "no registry of kernels": (
+        given(replace(AUGMENT, work=replace(AUGMENTS, not_on_accelerator=None)), devices=(CPU, GPU)),
+        Status.UNKNOWN,
+    ),
+    "arrays": (evidence(program=program(data_kind="arrays"), baseline=100.0), Status.NOT_APPLICABLE),
+}
+
+
+@pytest.mark.parametrize("case", ON_DEVICE)
+def test_work_for_accelerator(case: str) -> None:
+    """4.3: the last maps, if an accelerator has kernels for all of their ops and input costs something."""
+    found, status = ON_DEVICE[case]
+    assert judged("4.3", found).status == status
+
+
+def test_what_an_accelerator_could_do_is_told_without_one_as_an_estimate() -> None:
+    result = judged("4.3", given(DECODE, AUGMENT))
+    assert result.summary == (
+        "This machine has no accelerator. On one, map(augment) could be done there (an estimate)."
+    )
+    assert result.gain is None
+
+
+def test_the_train_step_is_given_the_map() -> None:
+    fix = judged("4.3", given(DECODE, AUGMENT, devices=(CPU, GPU))).fix
+    assert "        data = augment(*data)\n        return super().train_step(data)\n" in fix
+
+
+COMPILABLE = {
+    "augmenting, and input costs 6 %": (given(AUGMENT, cached=106.0), Status.UNKNOWN),
+    "augmenting, and it costs 4 %": (given(AUGMENT, cached=104.0), Status.PASS),
+    "only decoding": (given(DECODE), Status.PASS),
+    "only scaling": (given(mapped("scale", SCALES)), Status.PASS),
+    "compiled already": (given(replace(AUGMENT, work=replace(AUGMENTS, compiled=True))), Status.PASS),
+    "shapes vary": (given(replace(AUGMENT, work=replace(AUGMENTS, bytes_in=None))), Status.PASS),
+    "no registry of kernels": (
+        given(replace(AUGMENT, work=replace(AUGMENTS, not_in_xla=None))),
+        Status.UNKNOWN,
+    ),
+    "arrays": (evidence(program=program(data_kind="arrays"), baseline=100.0), Status.NOT_APPLICABLE),
+}
+
+
+@pytest.mark.parametrize("case", COMPILABLE)
+def test_compilable_input(case: str) -> None:
+    """4.5: what XLA could compile is told, and never warned of: what it gives is not measured."""
+    found, status = COMPILABLE[case]
+    assert judged("4.5", found).status == status
+
+
+def test_what_xla_could_compile_is_named_with_the_line_to_try() -> None:
+    result = judged("4.5", given(DECODE, AUGMENT))
+    assert result.summary == "XLA could compile map(augment). What that gives is not measured: try it."
+    assert result.fix == (".map(tf.function(augment, jit_compile=True), num_parallel_calls=tf.data.AUTOTUNE)")
+    assert ("xla could not compile more of: map(decode)", "no kernel for DecodeJpeg, ParseExampleV2") in [
+        (fact.name, fact.value) for fact in result.facts
+    ]
+
+
+# --------------------------------------------------------------------------------------------------
+# 4.4
+
+
+def loaded(identifier: str, rate: float, job: float, busy: float | None = None) -> VariantResult:
+    """A variant that keeps so many of four cores busy, and the machine ``busy`` of them."""
+    cores = (job if busy is None else busy) / 4
+    blocks = [block(rate, usage=usage(job_cpu_s=job, busy_core_s=(cores,) * 4))] * 6
+    return measured(identifier, blocks=blocks)
+
+
+CACHED = loaded("cached-input", 140.0, 1.0)
+
+CORES = {
+    "busy cores, and input costs 6 %": (
+        evidence(loaded("baseline", 100.0, 3.8), loaded("cached-input", 106.0, 1.0)),
+        Status.WARN,
+    ),
+    "busy cores, and it costs 4 %": (
+        evidence(loaded("baseline", 100.0, 3.8), loaded("cached-input", 104.0, 1.0)),
+        Status.PASS,
+    ),
+    "90 % busy": (evidence(loaded("baseline", 100.0, 3.6), CACHED), Status.WARN),
+    "89 % busy": (evidence(loaded("baseline", 100.0, 3.56), CACHED), Status.PASS),
+    "others take a quarter": (evidence(loaded("baseline", 100.0, 3.0, busy=4.0), CACHED), Status.UNKNOWN),
+    "others take less": (evidence(loaded("baseline", 100.0, 3.04, busy=4.0), CACHED), Status.WARN),
+    "no usage": (evidence(baseline=100.0, cached_input=140.0), Status.UNKNOWN),
+    "no usage, but input costs nothing": (evidence(baseline=100.0, cached_input=101.0), Status.PASS),
+    "too uncertain": (
+        evidence(baseline=[100.0] * 6, cached_input=[80.0, 300.0] * 3),
+        Status.UNKNOWN,
+    ),
+    "not compared": (evidence(baseline=100.0), Status.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("case", CORES)
+def test_other_cpus(case: str) -> None:
+    """4.4: more cores help where training waits for input while the cores are busy."""
+    found, status = CORES[case]
+    assert judged("4.4", found).status == status
+
+
+def test_the_cores_that_would_keep_up_are_counted() -> None:
+    """Input alone gives 120 with 4 cores, so that 180 take 6; training takes 1.5 besides."""
+    found = evidence(
+        loaded("baseline", 100.0, 4.0), loaded("cached-input", 180.0, 1.5), loaded("input-only", 120.0, 4.0)
+    )
+    result = judged("4.4", found)
+    assert result.summary == "Training waits for input while all cores are busy. About 8 would keep up."
+    assert result.fix.startswith("About 8 cores in place of 4 (an estimate)")
+    assert judged("4.4", evidence(loaded("baseline", 100.0, 4.0), CACHED)).summary.endswith(
+        "How many would do was not measured."
     )

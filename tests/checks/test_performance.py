@@ -102,6 +102,16 @@ CASES = {
         evidence(failed("cached-input", "killed", "measure", *[140.0] * 4), baseline=100.0),
         Status.UNKNOWN,
     ),
+    "1.8 a cache that is not full yet": (
+        "1.8",
+        evidence(measured("baseline", cache_filled=False), cached_input=2000.0),
+        Status.UNKNOWN,
+    ),
+    "1.8 a cache that is full": (
+        "1.8",
+        evidence(measured("baseline", cache_filled=True), cached_input=140.0),
+        Status.FAIL,
+    ),
     "1.8 nothing was timed": ("1.8", evidence(measured("cached-input", []), baseline=100.0), Status.UNKNOWN),
     "1.9 three steps": ("1.9", evidence(measured("profiled", []), trace=trace(3)), Status.PASS),
     "1.9 two steps": ("1.9", evidence(measured("profiled", []), trace=trace(2)), Status.FAIL),

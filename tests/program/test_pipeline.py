@@ -60,16 +60,22 @@ def test_stages_are_listed_from_the_source_to_the_end() -> None:
     mapped = dataset("_ParallelMapDataset", source, _num_parallel_calls=-1)
     batched = dataset("_BatchDataset", mapped, _batch_size=32, _drop_remainder=True)
     assert stages(dataset("_PrefetchDataset", batched, _buffer_size=-1)) == (
-        Stage(op="from_tensor_slices"),
-        Stage(op="map", num_parallel_calls=-1),
-        Stage(op="batch", batch_size=32, drop_remainder=True),
-        Stage(op="prefetch", buffer_size=-1),
+        Stage(op="from_tensor_slices", before=("map", "batch", "prefetch")),
+        Stage(op="map", num_parallel_calls=-1, after=("from_tensor_slices",), before=("batch", "prefetch")),
+        Stage(
+            op="batch",
+            batch_size=32,
+            drop_remainder=True,
+            after=("from_tensor_slices", "map"),
+            before=("prefetch",),
+        ),
+        Stage(op="prefetch", buffer_size=-1, after=("from_tensor_slices", "map", "batch")),
     )
 
 
 def test_a_serial_stage_has_no_parallel_calls() -> None:
     (_, mapped) = stages(dataset("_MapDataset", dataset("_RangeDataset")))
-    assert mapped == Stage(op="map")
+    assert mapped == Stage(op="map", after=("range",))
 
 
 def test_all_inputs_come_before_the_stage_that_joins_them() -> None:

@@ -5,15 +5,23 @@ Section 4 of the checklist: the work between reading and the accelerator.
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 
-from ..checking import Outcome, check, failed, not_applicable, passed, planned, warned
+from ..checking import Outcome, check, failed, not_applicable, passed, percent, unknown, warned
 from ..evidence import Evidence
-from ..records import Program, Stage
-from .performance import FAIL_GAIN, GAIN_RULE, WARN_GAIN, input_gain
+from ..program import moves
+from ..records import Interval, Program, Stage, Work
+from ..report import numbers
+from ..stalls import stalls
+from ..utilisation import OTHERS_WORTH_TELLING, SATURATED, load
+from .performance import FAIL_GAIN, GAIN_RULE, WARN_GAIN, incomparable, input_gain
 
 #: Stages that tf.data can run in parallel and does not unless asked.
 PARALLELISABLE = ("map", "interleave")
+
+#: A cache of more than half of the memory that is left would push out what the job needs besides.
+MOST_OF_MEMORY = 0.5
 
 
 @check(
@@ -67,8 +75,7 @@ def pipeline_faults(program: Program) -> tuple[list[str], list[str]]:
         if stage.python:
             advice.append(f"# {described(stage)} runs Python, which parallel calls hardly speed up: see 5.5")
             continue
-        function = stage.function if stage.function not in (None, "<lambda>") else "…"
-        advice.append(f"{_place(stage)}.{stage.op}({function}, num_parallel_calls=tf.data.AUTOTUNE)")
+        advice.append(f"{_place(stage)}.{stage.op}({_quoted(stage)}, num_parallel_calls=tf.data.AUTOTUNE)")
     ending = [stage for stage in program.pipeline if stage.op != "with_options" and not stage.inside]
     if ending and ending[-1].op != "prefetch":
         faults.append(f"no prefetch ends the pipeline (its last stage is {ending[-1].op})")
@@ -81,6 +88,11 @@ def described(stage: Stage) -> str:
     return f"{stage.op}({stage.function})" if stage.function else stage.op
 
 
+def _quoted(stage: Stage) -> str:
+    """The name of a stage's function as code."""
+    return stage.function if stage.function and stage.function != "<lambda>" else "…"
+
+
 def _place(stage: Stage) -> str:
     if not stage.location:
         return ""
@@ -88,12 +100,347 @@ def _place(stage: Stage) -> str:
     return f"# where {stage.function or stage.op}, from {Path(path).name}:{line}, is used:\n"
 
 
-planned(
-    __name__,
-    {
-        "4.2": ("data_preparation", "Work for the data preparation"),
-        "4.3": ("work_for_accelerator", "Work for the accelerator"),
-        "4.4": ("other_cpus", "Other CPUs"),
-        "4.5": ("compilable_input", "Compiling the CPU work"),
-    },
+PREPARATION_QUESTION = "Is all work that is the same in every epoch done once, before training?"
+
+
+@check(
+    number="4.2",
+    needs=("program", "baseline"),
+    uses=("cached-input", "constant-batch", "source-cached", "machine"),
+    threshold="a map that does the same in every epoch and is not kept by a cache(), while cached input"
+    f" gives: lower end of the interval ≥ {WARN_GAIN:g}× warns",
+    question=PREPARATION_QUESTION,
 )
+def data_preparation(evidence: Evidence) -> Outcome:
+    """Work for the data preparation
+
+    What it looks at
+    The functions of the pipeline's maps, op by op: those that draw no random numbers, keep no state, run no
+    Python and come before anything that does, so that they give the same in every epoch; maps that only
+    reshape or scale aside, and what lies before a cache(). A map that decodes and then draws random numbers
+    could be split. Weighed by what cached input would give, which bounds what all maps together cost.
+
+    Why it matters
+    Such work is paid for in every epoch, and on a machine that is rented for its accelerator. Done once, on
+    a cheap machine or in the first epoch, it is paid for once.
+
+    How to fix
+    cache() behind the last such map and before shuffle and repeat, where memory allows it; otherwise
+    cache(filename) on a fast disk, or store what the map gives as TFRecords.
+    """
+    program = evidence.program
+    assert program is not None
+    if program.data_kind != "tf.data":
+        return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
+    gain, found = input_gain(evidence), moves.preparable(program)
+    facts = {
+        "the_same_in_every_epoch": {described(stage): _bytes_per_element(stage) for stage in found},
+        "cached_input_over_baseline_ratio": gain,
+        **_preparing(evidence),
+    }
+    costs = gain is None or gain.low >= WARN_GAIN
+    if not found and costs and (unsure := _unsure(program)):
+        return unknown(f"Whether these do the same in every epoch cannot be told: {unsure}.", **facts)
+    if not found:
+        return passed("No map does the same costly work in every epoch.", **facts)
+    names = ", ".join(described(stage) for stage in found)
+    if gain is None:
+        return unknown(f"What {names} costs was not measured. {_why_no_gain(evidence)}", **facts)
+    if not costs:
+        return passed(f"{names} does the same in every epoch, but costs nothing measurable here.", **facts)
+    fix = _cache_after(evidence, found[-1])
+    return warned(f"The same work is done in every epoch: {names}.", fix=fix, at_most=gain, **facts)
+
+
+def _unsure(program: Program) -> str:
+    """Stages of which nobody can tell whether they do the same in every epoch."""
+    stages = [
+        stage
+        for stage in program.pipeline
+        if stage.python and not stage.inside and not moves.KEEPERS.intersection(stage.before)
+    ]
+    return ", ".join(dict.fromkeys(described(stage) for stage in (*stages, *moves.unread(program))))
+
+
+def _bytes_per_element(stage: Stage) -> str:
+    size = stage.work.bytes_out if stage.work else None
+    kept = f"{numbers.size(size)} per element" if size is not None else "size varies"
+    return f"{kept}, before its random part" if moves.must_split(stage) else kept
+
+
+def _preparing(evidence: Evidence) -> dict[str, Interval]:
+    """The share of a step's time that preprocessing takes, and what could not be told apart from it."""
+    shares = stalls(evidence).items()
+    return {f"{part.replace(' ', '_')}_fraction": share for part, share in shares if "preprocessing" in part}
+
+
+def _why_no_gain(evidence: Evidence) -> str:
+    return incomparable(evidence) or evidence.why_missing("cached-input")
+
+
+def _cache_after(evidence: Evidence, stage: Stage) -> str:
+    """The lines that keep what a stage gives, in memory where it fits or is not known not to."""
+    lines = []
+    if moves.must_split(stage):
+        lines.append(f"# split {stage.function or 'it'}: decode in one map, draw random numbers in the next")
+    moved = [op for op in dict.fromkeys(stage.after) if op in ("repeat", "shuffle", "cache")]
+    if "shuffle" in moved and "batch" in stage.after:
+        moved.append("batch")
+    if moved:
+        lines.append(
+            f"# put before {' and '.join(f'{op}()' for op in moved)}: a cache keeps the order and the length"
+        )
+    size, room = _kept_bytes(evidence, stage), _room_bytes(evidence)
+    fits = size is None or size <= MOST_OF_MEMORY * room
+    call = f".{stage.op}({_quoted(stage)}, num_parallel_calls=tf.data.AUTOTUNE)"
+    lines.append(f"{_place(stage)}{call}")
+    if fits:
+        told = f"about {numbers.size(size)}, an estimate" if size is not None else _unknown_size(stage, room)
+        lines.append(f".cache()  # in memory: {told}")
+    else:
+        told = f"about {numbers.size(size)} do not fit into memory ({numbers.size(room)} available)"
+        lines.append(f'.cache("/fast/disk/prepared")  # {told}; or write them as TFRecords once')
+    return "\n".join(lines)
+
+
+def _unknown_size(stage: Stage, room: float) -> str:
+    size = stage.work.bytes_out if stage.work else None
+    if not size or moves.must_split(stage):
+        return f"if it fits ({numbers.size(room)} available); else cache(filename) or TFRecords"
+    most = int(MOST_OF_MEMORY * room / size)
+    return (
+        f"{numbers.size(size)} per element, so up to {most:,} elements fit; else cache(filename) or TFRecords"
+    )
+
+
+def _kept_bytes(evidence: Evidence, stage: Stage) -> int | None:
+    """What a cache behind the stage would hold; None where the number or the size of elements is unknown."""
+    size = stage.work.bytes_out if stage.work else None
+    if size is None or stage.elements is None or stage.elements < 0 or moves.must_split(stage):
+        return None
+    return size * stage.elements
+
+
+def _room_bytes(evidence: Evidence) -> int:
+    baseline = evidence.variant("baseline")
+    during = load(baseline.blocks) if baseline else None
+    available = during.available_memory_bytes if during else None
+    return available if available is not None else evidence.machine.memory_bytes
+
+
+@check(
+    number="4.3",
+    needs=("program", "baseline", "machine"),
+    uses=("cached-input", "constant-batch", "source-cached"),
+    threshold="maps at the pipeline's end with kernels for an accelerator throughout, while cached input"
+    f" gives: lower end of the interval ≥ {WARN_GAIN:g}× warns",
+)
+def work_for_accelerator(evidence: Evidence) -> Outcome:
+    """Work for the accelerator
+
+    What it looks at
+    The last maps of the pipeline: whether TensorFlow or XLA has a kernel for a GPU for each op in them,
+    whether whole batches could be treated alike, and whether the elements that would then be copied are not
+    much larger than those copied now. The kernels are those that are registered in the installed TensorFlow.
+
+    Why it matters
+    An accelerator that waits for input has time to spare, and flips, crops and scales a batch in a fraction
+    of a millisecond. The CPU is then left with what only it can do: reading and decoding.
+
+    How to fix
+    Keras's preprocessing layers (RandomFlip, Rescaling, Normalization, …) in front of the model, or the same
+    function called in train_step.
+    """
+    program = evidence.program
+    assert program is not None
+    if program.data_kind != "tf.data":
+        return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
+    found, gain = moves.movable(program), input_gain(evidence)
+    names = ", ".join(described(stage) for stage in found)
+    facts: dict[str, object] = {
+        "has_kernels_for_an_accelerator": {described(stage): _copied(stage) for stage in found}
+    }
+    if not evidence.accelerators:
+        there = f" On one, {names} could be done there (an estimate)." if found else ""
+        return not_applicable(f"This machine has no accelerator.{there}", **facts)
+    facts |= {"cached_input_over_baseline_ratio": gain, **_preparing(evidence)}
+    if moves.unread(program) or any(work.not_on_accelerator is None for work in _read(program)):
+        return unknown("What the maps do, or which kernels there are, could not be read.", **facts)
+    if not found:
+        return passed("No map at the pipeline's end could be done by the accelerator.", **facts)
+    if gain is None:
+        return unknown(f"What {names} costs was not measured. {_why_no_gain(evidence)}", **facts)
+    if gain.low < WARN_GAIN:
+        return passed(f"The accelerator could do {names}, but that costs nothing measurable here.", **facts)
+    summary = f"The accelerator waits for input and could do {names} itself (an estimate, not measured)."
+    return warned(summary, fix=_in_train_step(found), at_most=gain, **facts)
+
+
+def _read(program: Program) -> list[Work]:
+    return [stage.work for stage in program.pipeline if stage.op == "map" and stage.work is not None]
+
+
+def _copied(stage: Stage) -> str:
+    """What would be copied to the device for an element in place of what is copied now."""
+    work = stage.work or Work()
+    if work.bytes_in is None or work.bytes_out is None:
+        return "size varies"
+    return f"{numbers.size(work.bytes_in)} to copy in place of {numbers.size(work.bytes_out)}"
+
+
+def _in_train_step(found: list[Stage]) -> str:
+    """The lines that do the work of maps in the train step."""
+    calls = "".join(f"        data = {_quoted(stage)}(*data)\n" for stage in found)
+    names = " and ".join(described(stage) for stage in found)
+    return (
+        f"# leave {names} out of the pipeline; written for whole batches, with random numbers of their own\n"
+        "# for each sample, the same runs in the step (or use keras.layers.RandomFlip(…) and the like):\n"
+        "class Preparing(keras.Model):\n"
+        "    def train_step(self, data):\n"
+        f"{calls}"
+        "        return super().train_step(data)\n"
+        "\n"
+        "model = Preparing(model.inputs, model.outputs)"
+    )
+
+
+def _job_cores(evidence: Evidence, name: str) -> float | None:
+    """How many cores a variant keeps busy."""
+    result = evidence.variant(name)
+    during = load(result.blocks) if result else None
+    return during.job_cores if during else None
+
+
+@check(
+    number="4.4",
+    needs=("baseline", "cached-input"),
+    uses=("input-only",),
+    threshold=f"cached input gives ≥ {WARN_GAIN:g}× (lower end of the interval) and cores are"
+    f" ≥ {percent(SATURATED)} busy: warns",
+    question="Has the job been tried with more or faster CPU cores per accelerator?",
+)
+def other_cpus(evidence: Evidence) -> Outcome:
+    """Other CPUs
+
+    What it looks at
+    Whether training waits for input while the cores are busy, and how many cores would end that: those that
+    iterating the data alone keeps busy, for its rate, scaled up to the rate of cached input, and those that
+    training on cached input takes besides. That is the ceiling: beyond it the pipeline is not what limits.
+    Whether the pipeline could run on other machines, under the tf.data service, is not tried.
+
+    Why it matters
+    Instances with the same accelerator come with different numbers of cores. Where cores limit, more of them
+    cost little beside the accelerator that waits; where they do not, they are paid for in vain.
+
+    How to fix
+    First have the pipeline do less (4.2, 4.3). Then choose an instance with the number of cores named, or
+    move the pipeline to CPU machines with tf.data.experimental.service.
+    """
+    if reason := incomparable(evidence):
+        return unknown(reason)
+    baseline, gain = evidence.variant("baseline"), input_gain(evidence)
+    assert baseline is not None
+    if gain is None:
+        return unknown("No block of either variant was measured.")
+    feeding, training = cores_to_feed(evidence), _job_cores(evidence, "cached-input")
+    during = load(baseline.blocks)
+    facts = {
+        "cached_input_over_baseline_ratio": gain,
+        "cores": during.core_limit if during else None,
+        "cores_used_by_the_job": during.job_cores if during else None,
+        "cores_to_feed_the_rate_of_cached_input": feeding,
+        "cores_used_on_cached_input": training,
+    }
+    if gain.low < WARN_GAIN:
+        uncertain = gain.median >= WARN_GAIN and gain.high >= FAIL_GAIN
+        if uncertain:
+            return unknown("Whether training waits for input is too uncertain to call.", **facts)
+        return passed("Training does not wait for input: other CPUs would not feed it faster.", **facts)
+    if during is None or during.busy_fraction is None:
+        return unknown("How busy the cores were was not recorded.", **facts)
+    if during.busy_fraction < SATURATED:
+        busy = percent(during.busy_fraction)
+        return passed(
+            f"Training waits for input, but the cores are {busy} busy: more of them would idle as well."
+            " Make the pipeline parallel first (4.1).",
+            **facts,
+        )
+    if (during.others_fraction or 0.0) >= OTHERS_WORTH_TELLING:
+        taken = percent(during.others_fraction or 0.0)
+        return unknown(f"Other processes took {taken} of the busy time: measure on a quiet machine.", **facts)
+    summary = "Training waits for input while all cores are busy."
+    if feeding is None or training is None:
+        return warned(f"{summary} How many would do was not measured.", at_most=gain, **facts)
+    total = ceil(feeding + training)
+    has = f"{during.core_limit:g}" if during.core_limit else "those there are"
+    fix = f"About {total} cores in place of {has} (an estimate), once they do no more than they must (4.2)."
+    return warned(f"{summary} About {total} would keep up.", fix=fix, at_most=gain, **facts)
+
+
+def cores_to_feed(evidence: Evidence) -> float | None:
+    """The cores that would iterate the data as fast as training goes on cached input."""
+    alone, target = evidence.samples_per_s("input-only"), evidence.samples_per_s("cached-input")
+    used = _job_cores(evidence, "input-only")
+    if evidence.why_missing("input-only") or alone is None or target is None or not used or not alone.median:
+        return None
+    return target.median / (alone.median / used)
+
+
+COMPILING_QUESTION = "Has it been tried to compile the pipeline's functions, or is there nothing to gain?"
+
+
+@check(
+    number="4.5",
+    needs=("program", "baseline"),
+    uses=("cached-input", "constant-batch", "source-cached"),
+    threshold="maps that XLA could compile are named where cached input gives"
+    f" ≥ {WARN_GAIN:g}× (lower end of the interval); what compiling them gives is not measured",
+    question=COMPILING_QUESTION,
+)
+def compilable_input(evidence: Evidence) -> Outcome:
+    """Compiling the CPU work
+
+    What it looks at
+    The maps that do more than a little: whether XLA has a kernel for each of their ops, in the registry of
+    the installed TensorFlow, and whether their elements have static shapes. Reading, decoding and text are
+    none of XLA's business.
+
+    Why it matters
+    A function of many small ops spends its time on starting them and on results in between; compiled, it is
+    one loop over the data. For few large ops it changes nothing.
+
+    How to fix
+    .map(tf.function(function, jit_compile=True)), then measure again: it may as well be slower.
+    """
+    program = evidence.program
+    assert program is not None
+    if program.data_kind != "tf.data":
+        return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
+    found, gain = moves.compilable(program), input_gain(evidence)
+    names = ", ".join(described(stage) for stage in found)
+    others = {described(stage): _not_in_xla(stage) for stage in moves.worked(program) if stage not in found}
+    facts = {
+        "xla_could_compile": [described(stage) for stage in found],
+        "xla_could_not_compile_more_of": others,
+        "cached_input_over_baseline_ratio": gain,
+        **_preparing(evidence),
+    }
+    if moves.unread(program) or any(work.not_in_xla is None for work in _read(program)):
+        return unknown("What the maps do, or which kernels XLA has, could not be read.", **facts)
+    if not found:
+        return passed("There is no map of any weight that XLA could compile.", **facts)
+    if gain is not None and gain.low < WARN_GAIN:
+        return passed(f"XLA could compile {names}, but that costs nothing measurable here.", **facts)
+    lines = [
+        f".map(tf.function({_quoted(stage)}, jit_compile=True), num_parallel_calls=tf.data.AUTOTUNE)"
+        for stage in found
+    ]
+    summary = f"XLA could compile {names}. What that gives is not measured: try it."
+    return unknown(summary, fix="\n".join(lines), **facts)
+
+
+def _not_in_xla(stage: Stage) -> str:
+    missing = stage.work.not_in_xla if stage.work else None
+    if missing:
+        return f"no kernel for {', '.join(missing[:5])}"
+    return "it does already" if stage.work and stage.work.compiled else "its shapes vary"

@@ -12,13 +12,13 @@ from ..checking import (
     failed,
     not_applicable,
     passed,
-    planned,
+    percent,
     unknown,
     warned,
 )
 from ..evidence import Evidence
 from ..program.pipeline import PYTHON_OPS
-from ..records import Interval, Program
+from ..records import Interval, Kernel, Program
 from ..trace.verdicts import busiest, steps_of
 from .cpu import described
 from .performance import FAIL_GAIN, FAIL_TRACES, GAIN_RULE, WARN_GAIN, WARN_TRACES, input_gain
@@ -32,6 +32,25 @@ PRECISIONS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
 #: What an accelerator would need, for a reader whose machine has none.
 HARDWARE_RULE = "bfloat16 from compute capability 8.0, float16 tensor cores from 7.0"
+
+#: What channels should be multiples of on tensor cores, in 16 bit and in TF32
+#: (docs.nvidia.com/deeplearning/performance/dl-performance-convolutional).
+EVEN_16_BIT, EVEN_TF32 = 8, 4
+
+#: Less than a tenth of the parameters is a first or a last layer, whose sizes the data prescribe.
+WARN_UNEVEN = 0.10
+
+#: A kernel of 64 by 64 fills one tile; what is smaller takes no time that alignment could save.
+SMALLEST_KERNEL = 64 * 64
+
+#: Layers that are named one by one.
+MOST_NAMED = 5
+
+#: What suits a GPU, for a reader whose machine has none.
+FORMAT_RULE = (
+    "channels last for 16 bit on tensor cores, channels first for float32 without them; channels and units in"
+    f" multiples of {EVEN_16_BIT}, of {EVEN_TF32} in TF32"
+)
 
 #: Ops whose output's shape depends on values, so that XLA cannot compile them in place.
 DYNAMIC_OPS = frozenset(
@@ -55,14 +74,15 @@ HOST_OPS = frozenset(
 @check(
     number="5.1",
     needs=("baseline",),
-    uses=("bfloat16", "float16", "machine", "cached-input"),
+    uses=("bfloat16", "float16", "machine", "cached-input", "program"),
     threshold=f"a precision not used yet, over the baseline: {GAIN_RULE}; {NUMERICS_RULE}",
 )
 def mixed_precision(evidence: Evidence) -> Outcome:
     """Mixed precision
 
     What it looks at
-    The same job under Keras's mixed_bfloat16 and mixed_float16 policies, set before its code runs.
+    The same job under Keras's mixed_bfloat16 and mixed_float16 policies, set before its code runs; and how
+    many of its layers have sizes that tensor cores would pad (5.6).
 
     Why it matters
     16-bit arithmetic is several times faster on hardware built for it and halves the memory of
@@ -81,6 +101,7 @@ def mixed_precision(evidence: Evidence) -> Outcome:
     facts["policy_now"] = policy
     if not evidence.accelerators:
         facts["on_an_accelerator"] = HARDWARE_RULE
+    facts |= dims_facts(evidence.program)
     facts |= loss_facts(evidence, *gains)
     wrong = {name: reason for name in gains if (reason := why_not_trusted(evidence, name))}
     usable = {name: gain for name, gain in gains.items() if name not in wrong}
@@ -380,4 +401,108 @@ def no_python_in_graph(evidence: Evidence) -> Outcome:
     return warned(summary, at_most=gain if gain and gain.low >= WARN_GAIN else None, **facts)
 
 
-planned(__name__, {"5.6": ("memory_format", "Memory format")})
+@check(
+    number="5.6",
+    needs=("machine", "program", "baseline"),
+    threshold="on tensor cores: channels_first in 16 bit warns; so do layers with"
+    f" ≥ {percent(WARN_UNEVEN)} of the kernels' parameters whose channels or units are no multiple of"
+    f" {EVEN_16_BIT} in 16 bit, of {EVEN_TF32} in TF32",
+)
+def memory_format(evidence: Evidence) -> Outcome:
+    """Memory format
+
+    What it looks at
+    Dense and convolutional layers: their data_format, and how many channels or units go in and come out,
+    against the precision in force and the GPU's compute capability. Nothing is measured: 1.12 shows
+    transposes that the layout caused.
+
+    Why it matters
+    Tensor cores multiply in tiles: with channels last, and numbers of channels that fill them, nothing is
+    transposed or padded. cuDNN's kernels for float32 without tensor cores prefer channels first; TensorFlow's
+    layout optimizer changes to that by itself where it pays.
+
+    How to fix
+    keras.config.set_image_data_format("channels_last"), and numbers of channels and units, the padded
+    vocabulary included, that are multiples of 8. A first layer with three channels is small enough to leave.
+    """
+    program, baseline = evidence.program, evidence.variant("baseline")
+    assert program is not None and baseline is not None
+    gpus = [device for device in evidence.machine.devices if device.kind == "GPU"]
+    if not gpus:
+        what = "no GPU" if evidence.accelerators else "no accelerator"
+        return not_applicable(f"This machine has {what}.", on_a_GPU=FORMAT_RULE, **dims_facts(program))
+    if not program.kernels:
+        return unknown("No dense or convolutional layer of Keras was found built.")
+    policy = baseline.resolved.dtype_policy if baseline.resolved else ""
+    if not policy:
+        return unknown("The precision in force is not known.")
+    even = needed_multiple(policy, gpus[0].compute_capability)
+    first = [kernel.layer for kernel in program.kernels if kernel.data_format == "channels_first"]
+    uneven = uneven_kernels(program, even)
+    share = _share(program, uneven)
+    facts = {
+        "policy_now": policy,
+        "compute_capability": gpus[0].compute_capability,
+        "channels_first": first,
+        "rule": FORMAT_RULE,
+        **dims_facts(program),
+    }
+    if "16" in policy and even > 1 and first:
+        fix = 'keras.config.set_image_data_format("channels_last")  # before the model is built'
+        return warned(f"In 16 bit, {len(first)} layers keep channels first.", fix=fix, **facts)
+    if share >= WARN_UNEVEN:
+        return warned(
+            f"Layers with {percent(share)} of the kernels' parameters have channels or units that are no"
+            f" multiple of {even}.",
+            fix="\n".join(_rounded(kernel, even) for kernel in uneven[:MOST_NAMED]),
+            **facts,
+        )
+    if even == 1:
+        return passed("Without tensor cores, TensorFlow chooses the layout itself.", **facts)
+    return passed(f"Channels and units fill the tensor cores' tiles (multiples of {even}).", **facts)
+
+
+def needed_multiple(policy: str, capability: str | None) -> int:
+    """What channels and units should be multiples of in a precision on a GPU; 1 for anything."""
+    version = float(capability) if capability else None
+    if "16" in policy:
+        return EVEN_16_BIT if version is None or version >= 7.0 else 1
+    return EVEN_TF32 if version is not None and version >= 8.0 and policy == "float32" else 1
+
+
+def uneven_kernels(program: Program, multiple: int) -> list[Kernel]:
+    """The kernels of any weight with a dimension that is no such multiple, the largest first."""
+    found = [
+        kernel
+        for kernel in program.kernels
+        if kernel.parameters >= SMALLEST_KERNEL
+        and (kernel.channels_in % multiple or kernel.channels_out % multiple)
+    ]
+    return sorted(found, key=lambda kernel: -kernel.parameters)
+
+
+def _share(program: Program, some: list[Kernel]) -> float:
+    total = sum(kernel.parameters for kernel in program.kernels)
+    return sum(kernel.parameters for kernel in some) / total if total else 0.0
+
+
+def dims_facts(program: Program | None) -> dict[str, object]:
+    """The layers with a dimension that tensor cores would pad in 16 bit, and their share of the kernels."""
+    if program is None or not program.kernels:
+        return {}
+    uneven = uneven_kernels(program, EVEN_16_BIT)
+    return {
+        "parameters_in_kernels_with_a_dimension_not_a_multiple_of_8_fraction": _share(program, uneven),
+        "not_a_multiple_of_8": [
+            f"{kernel.layer}: {kernel.channels_in} to {kernel.channels_out}" for kernel in uneven[:MOST_NAMED]
+        ],
+    }
+
+
+def _rounded(kernel: Kernel, multiple: int) -> str:
+    """The line that has a layer fill its tiles, or what has to be done about what it is fed."""
+    into, out = (-(-size // multiple) * multiple for size in (kernel.channels_in, kernel.channels_out))
+    if out != kernel.channels_out:
+        arguments = f"{out}, …" if kernel.data_format else f"{out}"
+        return f"keras.layers.{kernel.kind}({arguments})  # {kernel.layer}: not {kernel.channels_out}"
+    return f"# {kernel.layer} is fed {kernel.channels_in} channels: pad them to {into}"

@@ -182,7 +182,7 @@ def stable_throughput(evidence: Evidence) -> Outcome:
     if fell and machine_slowed(evidence):
         return unknown(
             f"Throughput fell to {drift.median:.2f}×, and that of other variants in the same rounds fell too:"
-            " the machine slowed, whatever the job does.",
+            " the machine slowed, or what all of them share does.",
             **facts,
         )
     if fell:
@@ -199,7 +199,8 @@ def stable_throughput(evidence: Evidence) -> Outcome:
 def machine_slowed(evidence: Evidence) -> bool:
     """Whether another variant, which took turns with the baseline, fell as well."""
     others = [result for result in evidence.variants if result.id != "baseline"]
-    drifts = [stability.drift(result) for result in others]
+    falling = [result for result in others if stability.drift_p_value(result) < SIGNIFICANT]
+    drifts = [stability.drift(result) for result in falling]
     return any(drift is not None and drift.median <= 1 - WARN_DRIFT for drift in drifts)
 
 
@@ -348,6 +349,11 @@ def incomparable(evidence: Evidence) -> str:
         return (
             "The train step was traced again and again for new shapes, which one cached batch never is: the"
             " two cannot be compared before that is mended (5.4)."
+        )
+    if baseline.cache_filled is False:
+        return (
+            "The pipeline's cache() was still being filled: its first epoch says nothing of the others, which"
+            " read from it."
         )
     usual, repeated = mean_batch(baseline), mean_batch(cached)
     if usual and repeated and not 1 / MOST_BATCH_RATIO <= repeated / usual <= MOST_BATCH_RATIO:

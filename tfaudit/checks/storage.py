@@ -5,6 +5,8 @@ Section 3 of the checklist: reading the data.
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from ..checking import (
     Outcome,
     check,
@@ -12,13 +14,14 @@ from ..checking import (
     manual,
     not_applicable,
     passed,
-    planned,
+    percent,
     unknown,
     warned,
 )
 from ..evidence import Evidence
-from ..records import Channel
+from ..records import Channel, Compression, Files, Program
 from ..report import numbers
+from ..stalls import reads_by_python
 from .performance import ENOUGH_HEADROOM, FAIL_GAIN, GAIN_RULE, WARN_GAIN
 
 #: Input slower than the model on cached input starves it however well the two overlap.
@@ -28,9 +31,166 @@ WARN_HEADROOM = 1.0
 #: (docs.aws.amazon.com/sagemaker/latest/dg/model-access-training-data-best-practices.html).
 FILE_MODE_BYTES = 50 * 10**9
 
+#: "At least 10 MB+ and ideally 100 MB+", and "at least 10 times as many files as there will be hosts reading
+#: data", says tensorflow.org/tutorials/load_data/tfrecord; the checklist adds the upper end.
+TINY_BYTES, GOOD_BYTES, HUGE_BYTES = 10 * 10**6, 100 * 10**6, 500 * 10**6
+FILES_PER_HOST = 10
+
+#: Object storage takes 100 to 200 ms to a file's first byte
+#: (docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html): one after another, a thousand
+#: files cost minutes in every epoch. Less data than fills one good file is soon read however it lies.
+MANY_FILES = 1000
+WORTH_PACKING = GOOD_BYTES
+
+#: What shrinks to more than this share is as good as compressed already: JPEG photographs to 0.99.
+WORTH_SHRINKING = 0.8
+
+#: A sample of less says nothing: opening the file takes as long as reading it.
+FEWEST_SAMPLE_BYTES = 10**6
+
+#: Files whose format compresses.
+COMPRESSED_FORMATS = (".gif", ".jpeg", ".jpg", ".mp3", ".mp4", ".png", ".webp")
+
+#: What reads text, by what reads its lines as they are.
+LINE_BY_LINE = {"TextLineDataset": "TextLineDataset", "CsvDataset": "TextLineDataset"}
+
+SIZE_QUESTION = "Are the files around 100 MB each, rather than many tiny or few huge ones?"
+
+COMPRESSION_QUESTION = "Was it measured whether unpacking the files costs more than their smaller size saves?"
+
 STREAMING_QUESTION = (
     "Are the data streamed, with FastFile or Pipe mode or from a file system, rather than copied?"
 )
+
+
+@check(
+    number="3.1",
+    needs=("program",),
+    threshold=(
+        f"{MANY_FILES:,} files or more with a median below {TINY_BYTES / 1e6:.0f} MB and"
+        f" {WORTH_PACKING / 1e6:.0f} MB in all warn, as do fewer than {FILES_PER_HOST} per machine of which"
+        f" the median, or one with most of the data, exceeds {HUGE_BYTES / 1e6:.0f} MB"
+    ),
+    question=SIZE_QUESTION,
+)
+def file_sizes(evidence: Evidence) -> Outcome:
+    """File sizes
+
+    What it looks at
+    The sizes of the files that the pipeline's sources read, whose names its graph tells; up to 10,000 of
+    them, none of which is opened for it.
+
+    Why it matters
+    Every file that is opened costs a request, on object storage a tenth of a second; a file that is one of
+    few can be neither read in parallel nor shuffled nor dealt to several machines.
+
+    How to fix
+    Write the samples into TFRecord files of about 100 MB, at least ten for each machine that reads.
+    """
+    program = evidence.program
+    assert program is not None
+    if outcome := _without_files(program):
+        return outcome
+    files = program.files
+    assert files is not None
+    facts = {
+        "readers": " and ".join(files.readers),
+        "example": files.example,
+        "files": files.count if files.is_complete else f"more than {files.count:,}",
+        "median_bytes": files.median_bytes if files.sized else None,
+        "smallest_bytes": files.smallest_bytes if files.sized else None,
+        "largest_bytes": files.largest_bytes if files.sized else None,
+        "all_together_bytes": round(files.total_bytes) if files.is_complete and files.sized else None,
+        "note": files.problem or None,
+    }
+    if not files.sized:
+        return unknown(f"No size of the {files.count:,} files could be told.", **facts)
+    how_many = _count(files)
+    if _are_tiny(files):
+        summary = (
+            f"{how_many} of {numbers.size(files.median_bytes)}, in the median, are opened in every epoch."
+        )
+        return warned(summary, fix=_packing(files), **facts)
+    if _are_huge(files, program.cluster.instances or 1):
+        largest = numbers.size(files.largest_bytes)
+        summary = f"{how_many} of up to {largest}: too few to be read in parallel."
+        return warned(summary, fix=_packing(files), **facts)
+    usual = numbers.size(files.median_bytes)
+    return passed(
+        f"One file of {usual}." if files.count == 1 else f"{how_many} of {usual}, in the median.", **facts
+    )
+
+
+def _without_files(program: Program) -> Outcome | None:
+    """What to say of a job of which no file is known; None of others."""
+    files = program.files
+    if program.data_kind == "arrays":
+        return not_applicable("The data is in memory.")
+    if program.data_kind != "tf.data":
+        return unknown(
+            f"What its {program.data_kind} reads is up to Python code, which TensorFlow cannot tell."
+        )
+    if files is None:
+        return unknown("The job ended before its files were looked for.")
+    if files.count:
+        return None
+    if files.is_cached and not files.readers:
+        return not_applicable(
+            "The pipeline caches what it reads (cache()): files are read in the first epoch only."
+        )
+    if files.problem:
+        return unknown(files.problem)
+    return not_applicable("The pipeline reads no files: its data is in memory.")
+
+
+def _are_tiny(files: Files) -> bool:
+    is_worth_it = files.total_bytes >= WORTH_PACKING
+    return files.median_bytes < TINY_BYTES and files.count >= MANY_FILES and is_worth_it
+
+
+def _are_huge(files: Files, machines: int) -> bool:
+    usual = max(HUGE_BYTES, files.total_bytes / 2)
+    is_huge = files.median_bytes > HUGE_BYTES or files.largest_bytes > usual
+    return files.is_complete and files.count < FILES_PER_HOST * machines and is_huge
+
+
+def _count(files: Files) -> str:
+    if not files.is_complete:
+        return f"More than {files.count:,} files"
+    return f"{files.count:,} file{'s' if files.count > 1 else ''}"
+
+
+def _packing(files: Files) -> str:
+    """Code that writes the same samples as shards of a good size."""
+    shards = max(1, -(-round(files.total_bytes) // GOOD_BYTES))
+    if "read_file" in files.readers:
+        each = """\
+        for path, label in samples[shard::SHARDS]:
+            feature = {
+                "file": tf.train.Feature(bytes_list=tf.train.BytesList(value=[open(path, "rb").read()])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())"""
+        samples = "samples = list(zip(paths, labels))\nrandom.Random(0).shuffle(samples)"
+    else:
+        reader = next((name for name in files.readers if name in LINE_BY_LINE), "TFRecordDataset")
+        told = next(filter(None, files.compressions), "")
+        undone = f', compression_type="{told}"' if told else ""
+        samples = f"samples = tf.data.{LINE_BY_LINE.get(reader, reader)}(paths{undone})"
+        each = """\
+        for record in samples.shard(SHARDS, shard):
+            writer.write(record.numpy())"""
+    return f"""\
+SHARDS = {shards}  # of about {GOOD_BYTES / 1e6:.0f} MB
+{samples}
+for shard in range(SHARDS):
+    with tf.io.TFRecordWriter(f"data-{{shard:05}}-of-{{SHARDS:05}}.tfrecord") as writer:
+{each}
+
+dataset = tf.data.Dataset.list_files("data-*.tfrecord").interleave(
+    tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False
+)"""
 
 
 @check(
@@ -121,7 +281,7 @@ def input_headroom(evidence: Evidence) -> Outcome:
 @check(
     number="3.4",
     needs=("baseline",),
-    uses=("source-cached", "source-cached-input-only", "input-only"),
+    uses=("source-cached", "source-cached-input-only", "input-only", "program"),
     threshold=f"source cached ÷ baseline: {GAIN_RULE}",
 )
 def storage_cost(evidence: Evidence) -> Outcome:
@@ -138,6 +298,10 @@ def storage_cost(evidence: Evidence) -> Outcome:
     Bring the data nearer (local disk, FastFile), into fewer and larger files (3.1), read several at a time,
     or cache() it where memory holds it.
     """
+    if reads_by_python(evidence.program):
+        return not_applicable(
+            "The elements come from the program's own Python (from_generator), not from storage: see 5.5."
+        )
     held = evidence.variant("source-cached")
     reason = evidence.why_missing("source-cached")
     if held is not None and held.failure is not None and held.failure.kind == "unsupported":
@@ -160,10 +324,100 @@ def storage_cost(evidence: Evidence) -> Outcome:
     return passed(f"{summary} Storage costs nothing that was measured.", **facts)
 
 
-planned(
-    __name__,
-    {
-        "3.1": ("file_sizes", "File sizes"),
-        "3.5": ("compression", "Compression"),
-    },
+@check(
+    number="3.5",
+    needs=("program", "placement"),
+    uses=("source-cached", "baseline"),
+    threshold=(
+        "seconds per GB: unpacking that costs more than it saves in reading warns where files are compressed,"
+        " saves more than it costs where they are not; neither where holding the source in memory gains less"
+        f" than {WARN_GAIN:g}×"
+    ),
+    question=COMPRESSION_QUESTION,
 )
+def compression(evidence: Evidence) -> Outcome:
+    """Compression
+
+    What it looks at
+    A sample of the records (16 MB at most), written as they are and compressed into the temporary folder:
+    how much smaller they become, the CPU time of reading either, and how fast the files themselves are read.
+
+    Why it matters
+    One core unpacks some 250 MB/s of GZIP, time that other preprocessing may need; from a slow disk or over a
+    network smaller files are worth that.
+
+    How to fix
+    Write TFRecord files with or without TFRecordOptions(compression_type="GZIP"), whichever costs less.
+    """
+    program, held = evidence.program, evidence.variant("placement")
+    assert program is not None
+    if outcome := _without_files(program):
+        return outcome
+    files = program.files
+    assert files is not None
+    if PurePath(files.example).suffix.lower() in COMPRESSED_FORMATS:
+        return passed("The files' own format compresses them.", example=files.example)
+    tried = held.compression if held else None
+    if tried is None:
+        return unknown("No sample of the files was tried.")
+    if tried.problem:
+        return unknown(tried.problem, reader=tried.reader or None)
+    if tried.plain_bytes < FEWEST_SAMPLE_BYTES:
+        size = numbers.size(tried.plain_bytes)
+        if files.total_bytes < FEWEST_SAMPLE_BYTES:
+            return passed(f"There is too little to read for compression to matter: {size}.")
+        return unknown(f"A sample of {size} is too little to measure.", reader=tried.reader)
+    gain = evidence.ratio("source-cached", to="baseline")
+    facts = {**_weighed(tried), "source_cached_over_baseline_ratio": gain}
+    is_spared = gain is not None and gain.low < WARN_GAIN
+    costs, saves = tried.cost_s_per_gb, tried.saving_s_per_gb
+    both = f"{numbers.seconds(costs)} of CPU time per GB, and saves {numbers.seconds(saves)} of reading"
+    if tried.used:
+        summary = f"Unpacking {tried.used} costs {both}."
+        if costs <= saves:
+            return passed(summary, **facts)
+        if is_spared:
+            return passed(f"{summary} What is read costs the job nothing that was measured.", **facts)
+        return warned(summary, fix=_rewriting(tried, ""), **facts)
+    if tried.size_ratio > WORTH_SHRINKING:
+        return passed(
+            f"{tried.packed_with} would leave {percent(tried.size_ratio)} of the bytes: not worth unpacking.",
+            **facts,
+        )
+    summary = f"The files are not compressed; unpacking {tried.packed_with} would cost {both}."
+    if costs < saves and gain is not None and not is_spared:
+        return warned(summary, fix=_rewriting(tried, tried.packed_with), **facts)
+    return passed(summary.replace("saves", "save"), **facts)
+
+
+def _weighed(tried: Compression) -> dict[str, object]:
+    rates = {
+        "plain": tried.plain_bytes / tried.plain_read_s,
+        f"{tried.packed_with}, as unpacked": tried.plain_bytes / tried.packed_read_s,
+        "the files as they are": tried.storage_bytes / tried.storage_s,
+    }
+    return {
+        "reader": tried.reader,
+        "compression": tried.used or "none",
+        "records_tried": tried.records,
+        "plain_bytes": tried.plain_bytes,
+        f"{tried.packed_with}_bytes": tried.packed_bytes,
+        "reading": {name: f"{numbers.number(rate / 1e6)} MB/s" for name, rate in rates.items()},
+        "plain_CPU_time_per_GB_s": tried.plain_cpu_s / tried.plain_bytes * 1e9,
+        f"{tried.packed_with}_CPU_time_per_GB_s": tried.packed_cpu_s / tried.plain_bytes * 1e9,
+    }
+
+
+def _rewriting(tried: Compression, compression: str) -> str:
+    """Code that writes a file again with another compression, and reads it."""
+    undone = f', compression_type="{tried.used}"' if tried.used else ""
+    written = f', "{compression}"' if compression else ""
+    told = f', compression_type="{compression}"' if compression else ""
+    if tried.reader in LINE_BY_LINE:
+        command = "gzip --keep" if compression else "gunzip --keep"
+        return f"# {command} FILE, then\ntf.data.TextLineDataset(files{told})"
+    return f"""\
+with tf.io.TFRecordWriter(new{written}) as writer:
+    for record in tf.data.TFRecordDataset(old{undone}):
+        writer.write(record.numpy())
+dataset = tf.data.TFRecordDataset(new{told})"""

@@ -13,7 +13,7 @@ from ..records import DeviceUsage, Interval, VariantResult
 from ..report import numbers
 from ..trace.summary import Device
 from ..trace.verdicts import Split, busiest, main_cause, split
-from ..utilisation import Load, load
+from ..utilisation import OTHERS_WORTH_TELLING, SATURATED, Load, load
 from .cpu import pipeline_faults
 from .performance import WARN_GAIN, input_gain, mean_batch
 
@@ -23,17 +23,11 @@ WARN_MEMORY = 0.50
 #: The checklist's bands: a GPU that works 95 % of the time is used, below 80 % it is not.
 PASS_USED, FAIL_USED = 0.95, 0.80
 
-#: With nine tenths of the cores busy on average there are moments in which all of them are.
-SATURATED = 0.90
-
 #: A core counts as waiting only while nothing else can run on it: a tenth is much.
 WARN_IOWAIT = 0.10
 
 #: What one serial stage keeps busy, with a little beside it for the loop around it.
 SERIAL_CORES = 1.2
-
-#: A quarter of the busy time that goes to others is no longer background noise.
-OTHERS_WORTH_TELLING = 0.25
 
 NO_ACCELERATOR = "This machine has no accelerator."
 
@@ -283,6 +277,8 @@ def _bottleneck(
         return judge, f"{both}: the CPU holds it up.", FOR_BUSY_CORES if may_wait else FOR_BUSY_HOST
     if iowait >= WARN_IOWAIT and may_wait:
         return warned, f"Cores wait for disks {percent(iowait)} of their time.", FOR_DISKS
+    if waits and saturated and is_crowded(during):
+        return unknown, f"Training waits for input while others keep the cores busy: {job}.", ""
     if waits and saturated:
         return warned, f"Training waits for input while the cores are busy: {job}.", FOR_BUSY_CORES
     if waits and is_serial(during):

@@ -12,7 +12,7 @@ from ..feeding import is_dataset
 from ..job import VariedJob
 from ..machine import installed_version
 from ..records import CallbackFact, Device, Program, Resolved, Stage, VariantEnvironment
-from . import cluster, epochs, pipeline, sagemaker
+from . import cluster, epochs, files, kernels, pipeline, sagemaker
 
 #: Packages whose versions belong in a report. TensorBoard comes with TensorFlow before 2.21 only.
 PACKAGES = ("keras", "tf_keras", "numpy", "tensorboard", "tb-nightly")
@@ -23,8 +23,13 @@ def describe(
     callbacks: list[CallbackFact],
     variables: Mapping[str, str] = os.environ,
     root: Path = Path("/"),
+    *,
+    with_files: bool = False,
 ) -> Program:
-    """What can be told of a job before it runs, by itself and by the environment that it runs in."""
+    """What can be told of a job before it runs, by itself and by the environment that it runs in.
+
+    ``with_files`` also looks for the files that it reads, which may take a second or two.
+    """
     model, stages = job.model, _stages(job.dataset)
     return Program(
         form=job.form,
@@ -44,6 +49,8 @@ def describe(
         strategy=strategy(model),
         cluster=cluster.read(variables),
         channels=sagemaker.channels(variables, root),
+        kernels=kernels.kernels(model),
+        files=files.read(job.dataset) if with_files and is_dataset(job.dataset) else None,
     )
 
 

@@ -7,13 +7,16 @@ attribute names are private, so whatever is not found is left out rather than gu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..records import Stage
+from msgspec.structs import replace
+
+from ..records import Stage, Work
+from . import work
 
 #: Ops that call back into the Python interpreter.
-PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless", "GeneratorDataset"})
+PYTHON_OPS = work.PYTHON | {"GeneratorDataset"}
 
 #: Class or op names, without ``Dataset`` and version, that differ from the method's name.
 METHOD_NAMES = {
@@ -40,7 +43,8 @@ def stages(dataset: Any) -> tuple[Stage, ...]:
     return tuple(_walk(dataset))
 
 
-def _walk(dataset: Any) -> Iterator[Stage]:
+def _walk(dataset: Any, before: tuple[str, ...] = ()) -> Iterator[Stage]:
+    """``before`` are the stages that the dataset feeds."""
     op = method_name(type(dataset).__name__)
     function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     graph = getattr(getattr(function, "function", None), "graph", None)
@@ -48,11 +52,16 @@ def _walk(dataset: Any) -> Iterator[Stage]:
     inner = {} if graph is None else _op_types(graph)
     if "GeneratorDataset" in inner:
         # from_generator is built from flat_map over a one-element dataset of generator ids.
-        yield Stage(op="from_generator", python=True)
+        yield Stage(op="from_generator", python=True, before=before, elements=_elements(dataset))
         return
-    for source in dataset._inputs():
-        yield from _walk(source)
-    yield from (_nested(op, kind) for kind in inner if kind.endswith(_DATASET_OPS))
+    sources = [stage for source in dataset._inputs() for stage in _walk(source, (op, *before))]
+    yield from sources
+    after = tuple(stage.op for stage in sources if not stage.inside)
+    after_varying = any(stage.after_varying or _varies(stage) for stage in sources)
+    inner_varying = after_varying
+    for nested in _nested(op, inner, graph):
+        yield replace(nested, after=after, before=(op, *before), after_varying=inner_varying)
+        inner_varying = inner_varying or _varies(nested)
     parallel = "Parallel" in type(dataset).__name__
     yield Stage(
         op=op,
@@ -63,7 +72,38 @@ def _walk(dataset: Any) -> Iterator[Stage]:
         batch_size=_number(dataset, "_batch_size"),
         drop_remainder=_flag(dataset, "_drop_remainder"),
         python=not PYTHON_OPS.isdisjoint(inner),
+        work=_work(dataset, graph),
+        after=after,
+        before=before,
+        after_varying=after_varying,
+        elements=_elements(dataset),
     )
+
+
+def _varies(stage: Stage) -> bool:
+    """Whether a stage may give something else in every epoch, another order aside."""
+    if stage.op == "random" or stage.python:
+        return True
+    return stage.work is not None and not stage.work.is_deterministic
+
+
+def _work(dataset: Any, graph: Any) -> Work | None:
+    done = None if graph is None else work.of_graph(graph)
+    if done is None:
+        return None
+    sources = [source.element_spec for source in dataset._inputs()]
+    return replace(
+        done, bytes_in=work.static_bytes(sources), bytes_out=work.static_bytes(dataset.element_spec)
+    )
+
+
+def _elements(dataset: Any) -> int | None:
+    """The cardinality: -1 for endless; None where it is not known."""
+    try:
+        count = int(dataset.cardinality())
+    except Exception:
+        return None  # a dataset of another package
+    return count if count >= -1 else None
 
 
 _DATASET_OPS = ("Dataset", "DatasetV2", "DatasetV3", "DatasetV4")
@@ -76,9 +116,18 @@ def method_name(kind: str) -> str:
     return METHOD_NAMES.get(snake, snake)
 
 
-def _nested(op: str, kind: str) -> Stage:
-    parallel = kind.startswith("Parallel")
-    return Stage(op=method_name(kind), inside=op, num_parallel_calls=-1 if parallel else None)
+def _nested(op: str, kinds: Iterable[str], graph: Any) -> Iterator[Stage]:
+    """The stages that a stage's function makes: every map with what it does, one of each other kind."""
+    for kind in kinds:
+        if not kind.endswith(_DATASET_OPS):
+            continue
+        parallel = -1 if kind.startswith("Parallel") else None
+        stage = Stage(op=method_name(kind), inside=op, num_parallel_calls=parallel)
+        if not work.is_map(kind):
+            yield stage
+            continue
+        for name, done in work.of_inner_maps(graph, kind):
+            yield replace(stage, function=name or None, work=done)
 
 
 def _op_types(graph: Any) -> dict[str, None]:
