@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -670,8 +669,7 @@ def test_a_child_in_need_of_more_than_is_available_has_no_room(monkeypatch: pyte
             return 4 << 30
 
     for available, room in ((5 << 30, True), ((5 << 30) - 1, False)):
-        memory = SimpleNamespace(available=available)
-        monkeypatch.setattr(runner.psutil, "virtual_memory", lambda memory=memory: memory)
+        monkeypatch.setattr(runner.machine, "available_memory_bytes", lambda available=available: available)
         assert runner.has_room([Large()]) is room
 
 

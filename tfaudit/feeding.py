@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from . import machine
 from .job import VariedJob
 
 #: Arguments of ``fit`` that describe arrays; a dataset of finished batches takes none of them.
@@ -138,7 +137,7 @@ def cache_sources(job: VariedJob) -> VariedJob:
     """The same job with what its sources read held in memory."""
     from .sourcecache import cache_sources as hold
 
-    room = min(MOST_HELD_BYTES, int(MOST_HELD_SHARE * psutil.virtual_memory().available))
+    room = min(MOST_HELD_BYTES, int(MOST_HELD_SHARE * machine.available_memory_bytes()))
     held = hold(job.dataset, elements=MOST_HELD_ELEMENTS, bytes_limit=room, seconds_limit=MOST_HELD_S)
     return replace(job, dataset=held.dataset, notes=held.notes)
 

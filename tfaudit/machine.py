@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from importlib import metadata
@@ -13,6 +14,22 @@ from .records import Environment
 
 #: Our own side of a measurement; TensorFlow and Keras are told by the children.
 PACKAGES = ("tfaudit", "tensorboard-plugin-profile", "pandas")
+
+
+#: Where control groups, version 2 and 1, keep a limit of memory and what is used of it.
+CGROUP_MEMORY = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+
+
+def available_memory_bytes() -> int:
+    """Memory that is free for more processes: the machine's, or what a container's limit leaves."""
+    free = [int(psutil.virtual_memory().available)]
+    for limit, used in CGROUP_MEMORY:
+        with contextlib.suppress(OSError, ValueError):  # there is no such group, or "max"
+            free.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
+    return max(0, min(free))
 
 
 def describe() -> Environment:

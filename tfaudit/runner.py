@@ -18,8 +18,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Protocol
 
-import psutil
-
+from . import machine
 from .attempt import Attempt, Observer
 from .evidence import FEWEST_BLOCKS, timed_blocks
 from .launch import Launcher
@@ -206,7 +205,7 @@ def loading_at_once(first: Attempt) -> int:
 def has_room(beside: Sequence[Attempt]) -> bool:
     """Whether the machine's memory holds another child like these."""
     largest = max(attempt.memory_bytes() for attempt in beside)
-    return bool(psutil.virtual_memory().available >= SPARE_MEMORY * largest)
+    return machine.available_memory_bytes() >= SPARE_MEMORY * largest
 
 
 def last_rate(blocks: Sequence[Block]) -> float:

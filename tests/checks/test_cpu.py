@@ -48,8 +48,24 @@ CASES = {
         Status.PASS,
     ),
     "a serial map, not weighed": (evidence(program=SERIAL, baseline=100.0), Status.WARN),
-    "no prefetch, and it costs": (
+    "no prefetch, which TensorFlow adds, and input costs": (
         evidence(program=UNPREFETCHED, baseline=100.0, cached_input=126.0),
+        Status.WARN,
+    ),
+    "a serial map without state, which TensorFlow runs in parallel": (
+        evidence(
+            program=program(Stage(op="map", work=Work(ops=("DecodeJpeg",))), BATCH, PREFETCH),
+            baseline=100.0,
+            cached_input=200.0,
+        ),
+        Status.WARN,
+    ),
+    "a serial map that draws random numbers": (
+        evidence(
+            program=program(Stage(op="map", work=Work(random=("RandomUniform",))), BATCH, PREFETCH),
+            baseline=100.0,
+            cached_input=200.0,
+        ),
         Status.FAIL,
     ),
     "no prefetch, and it costs nothing": (

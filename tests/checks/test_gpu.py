@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks.builders import CPU, GPU, RESOLVED, evidence, failed, judged, learned, measured, program
+from checks.builders import CPU, GPU, RESOLVED, block, evidence, failed, judged, learned, measured, program
 from msgspec.structs import replace
 
 from tfaudit.evidence import Evidence
@@ -439,3 +439,12 @@ def test_what_tensor_cores_would_pad_is_told_of_precision_as_well() -> None:
     }
     assert facts["parameters in kernels with a dimension not a multiple of 8"] == 1.0
     assert facts["not a multiple of 8"] == "head: 1000 to 99"
+
+
+@pytest.mark.parametrize(("spec", "words"), [("x: int64[?, ?]", True), ("x: int64[?, 9]", False)])
+def test_xla_that_compiles_again_for_every_shape_is_said_to(spec: str, words: bool) -> None:
+    slow = tuple(block(10.0, step_ns=(10_000_000,) * 9 + (900_000_000,)) for _ in range(6))
+    given = evidence(
+        measured("xla", blocks=slow), program=program(element_spec=(spec,)), baseline=100.0, no_xla=100.0
+    )
+    assert ("compiles again for each new shape" in judged("5.2", given).summary) is words

@@ -20,6 +20,9 @@ from .performance import FAIL_GAIN, GAIN_RULE, WARN_GAIN, incomparable, input_ga
 #: Stages that tf.data can run in parallel and does not unless asked.
 PARALLELISABLE = ("map", "interleave")
 
+#: tf.data's options map_parallelization and inject_prefetch, on by default in all versions supported here.
+BY_ITSELF = "TensorFlow does this by itself unless told otherwise, so that asking for it may gain little."
+
 #: A cache of more than half of the memory that is left would push out what the job needs besides.
 MOST_OF_MEMORY = 0.5
 
@@ -36,7 +39,8 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
 
     What it looks at
     The stages of the tf.data pipeline: map and interleave without num_parallel_calls, and a last stage
-    that is no prefetch. Weighed by what cached input would give.
+    that is no prefetch. Weighed by what cached input would give; what TensorFlow mends by itself, maps that
+    keep no state and the prefetch, warns at most.
 
     Why it matters
     A serial stage uses one core however many there are, and without a prefetch the accelerator waits
@@ -58,11 +62,23 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
     if gain is None:
         return warned(f"{summary} What it costs was not measured.", fix=fix, fault=faults)
     facts = {"fault": faults, "cached_input_over_baseline_ratio": gain}
+    if gain.low >= WARN_GAIN and mended_by_tensorflow(program):
+        return warned(f"{summary} {BY_ITSELF}", fix=fix, **facts)
     if gain.low >= FAIL_GAIN:
         return failed(summary, fix=fix, at_most=gain, **facts)
     if gain.low >= WARN_GAIN:
         return warned(summary, fix=fix, at_most=gain, **facts)
     return passed(f"{summary} It costs nothing measurable here.", **facts)
+
+
+def mended_by_tensorflow(program: Program) -> bool:
+    """Whether tf.data does by itself all that the program does not ask for: parallel maps, and a prefetch."""
+    serial = [
+        stage
+        for stage in program.pipeline
+        if not stage.inside and stage.op in PARALLELISABLE and stage.num_parallel_calls is None
+    ]
+    return all(stage.op == "map" and stage.work and stage.work.is_deterministic for stage in serial)
 
 
 def pipeline_faults(program: Program) -> tuple[list[str], list[str]]:

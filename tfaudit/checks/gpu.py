@@ -19,6 +19,7 @@ from ..checking import (
 from ..evidence import Evidence
 from ..program.pipeline import PYTHON_OPS
 from ..records import Interval, Kernel, Program
+from ..stability import outlier_share
 from ..trace.verdicts import busiest, steps_of
 from .cpu import described
 from .performance import FAIL_GAIN, FAIL_TRACES, GAIN_RULE, WARN_GAIN, WARN_TRACES, input_gain
@@ -56,6 +57,9 @@ FORMAT_RULE = (
 DYNAMIC_OPS = frozenset(
     {"DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "UniqueWithCounts", "Where"}
 )
+
+#: Steps beyond twice the median take next to no time where nothing is compiled.
+WARN_COMPILING_SHARE = 0.25
 
 #: Input is copied before the first kernel and results after the last one; any other copy is a detour.
 WARN_MID_STEP_COPIES = 1.0
@@ -165,7 +169,7 @@ def _gain(evidence: Evidence, gain: Interval, summary: str, fix: str, facts: dic
 @check(
     number="5.2",
     needs=("baseline", "xla", "no-xla"),
-    uses=("cached-input",),
+    uses=("cached-input", "program"),
     threshold=f"the setting not used yet, over the one in force: {GAIN_RULE}; {NUMERICS_RULE}",
 )
 def xla_effect(evidence: Evidence) -> Outcome:
@@ -198,12 +202,22 @@ def xla_effect(evidence: Evidence) -> Outcome:
         "samples_to_earn_compiling_back": break_even_samples(evidence),
     }
     facts |= loss_facts(evidence, other)
+    if not now and compiles_again(evidence):
+        reason = "it compiles again for each new shape, so fix the shapes first (5.4)"
+        return passed(f"With XLA it trains {gain.median:.2f}× as fast: {reason}.", **facts)
     wrong = why_not_trusted(evidence, other)
     if wrong and gain.low >= WARN_GAIN:
         return warned(f"{other} is faster, but {wrong}. Do not use it as it is.", **facts)
     state = "off" if other == "no-xla" else "on"
     fix = f"model.compile(…, jit_compile={other == 'xla'})"
     return _gain(evidence, gain, f"With XLA {state} it trains {gain.median:.2f}× as fast.", fix, facts)
+
+
+def compiles_again(evidence: Evidence) -> bool:
+    """Whether XLA met shapes that vary, and a good part of its time went into steps that are far too long."""
+    program, result = evidence.program, evidence.variant("xla")
+    varies = program is not None and any(spec.count("?") > 1 for spec in program.element_spec)
+    return varies and result is not None and outlier_share(result.blocks) >= WARN_COMPILING_SHARE
 
 
 def _first_step_s(evidence: Evidence, name: str) -> float | None:
