@@ -126,10 +126,13 @@ class Attempt:
         self._measuring_s += time.monotonic() - began
         return went_well
 
-    def finish(self) -> None:
-        """Have the child measure no more, hear it to its end, and let it go."""
+    def ask_to_finish(self) -> None:
+        """Have the child measure no more."""
         self.tell(Finish())
         self.thaw()
+
+    def finish(self) -> None:
+        """Hear a child that was asked to finish to its end, and let it go."""
         while self.until_ready():
             self.tell(Finish())
         self.stop()

@@ -124,7 +124,7 @@ class Run:
         """
         waiting, loading, ready = list(attempts), list[Attempt](), list[Attempt]()
         while waiting or loading:
-            while waiting and len(loading) < loading_at_once(attempts[0]):
+            while waiting and len(loading) < loading_at_once(attempts[0], launch):
                 beside = [*ready, *loading]
                 if beside and not has_room(beside):
                     if loading:
@@ -169,6 +169,8 @@ class Run:
                     alive.remove(attempt)
                     attempt.stop()
             number += 1
+        for attempt in alive:  # all at once: what they have left to do is timed no more
+            attempt.ask_to_finish()
         for attempt in alive:
             attempt.finish()
 
@@ -193,11 +195,11 @@ def blocks_of(attempt: Attempt, launch: int) -> tuple[Block, ...]:
     return tuple(block for block in attempt.result.blocks if block.launch == launch)
 
 
-def loading_at_once(first: Attempt) -> int:
-    """How many children may load side by side, given the first to be started."""
+def loading_at_once(first: Attempt, launch: int) -> int:
+    """How many children may load side by side, given the first to be started, which shows whether it can."""
     environment = first.result.environment
     accelerated = environment is not None and any(device.kind != "CPU" for device in environment.devices)
-    if accelerated or not first.has_loaded:
+    if accelerated or not (launch or first.has_loaded):
         return 1
     return min(os.cpu_count() or 1, MOST_LOADING)
 
