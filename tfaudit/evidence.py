@@ -132,9 +132,7 @@ class Evidence(Record, frozen=True):
     def accelerators(self) -> tuple[str, ...]:
         """Names of the devices that are no CPU."""
         return tuple(
-            device.description or device.name
-            for device in self.machine.devices
-            if device.kind not in ("CPU", "XLA_CPU")
+            device.description or device.name for device in self.machine.devices if device.is_accelerator
         )
 
 
@@ -163,6 +161,8 @@ def of_trace(name: str, trace: TraceEvidence) -> Evidence:
         trace=trace,
     )
 
+
+NO_ACCELERATOR = "This machine has no accelerator."
 
 NO_PRICE = "No price is known: give what the machine costs per hour with --price, e.g. --price 1.006."
 

@@ -103,9 +103,8 @@ class Bars(Lines):
 
     def _show_longest(self) -> None:
         """The variant that has been in its phase for longest: several load side by side."""
-        for variant, text in self._loading.items():
-            self._show(f"{variant} {text}")
-            return
+        if self._loading:
+            self._show(" ".join(next(iter(self._loading.items()))))
 
     def block_measured(self, variant: str, fraction: float, samples_per_s: float) -> None:
         self._bar.pos = round(100 * fraction)
@@ -131,5 +130,4 @@ def ending(result: VariantResult) -> str:
     rate = samples_per_s(result)
     if rate is None:
         return click.style("done", fg="green")
-    margin = (rate.high - rate.low) / 2 / rate.median
-    return f"{number(rate.median)} samples/s ±{margin:.0%}"
+    return f"{number(rate.median)} samples/s ±{rate.margin:.0%}"

@@ -8,6 +8,7 @@ Raw measurements are kept; statistics are computed when a document is read.
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import date
 from enum import Enum
@@ -125,6 +126,10 @@ class Device(Record, frozen=True):
     kind: str
     description: str = ""
     compute_capability: str | None = None
+
+    @property
+    def is_accelerator(self) -> bool:
+        return self.kind not in ("CPU", "XLA_CPU")
 
 
 class Environment(Record, frozen=True):
@@ -545,6 +550,11 @@ class VariantResult(Record, frozen=True):
     cache_filled: bool | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def first_step_s(self) -> float | None:
+        """The shortest first step of all launches: in others more of the machine may have gone elsewhere."""
+        return min((warm_up.first_step_ns / 1e9 for warm_up in self.warm_ups), default=None)
+
 
 # --------------------------------------------------------------------------------------------------
 # The report
@@ -556,6 +566,11 @@ class Interval(Record, frozen=True):
     median: float
     low: float
     high: float
+
+    @property
+    def margin(self) -> float:
+        """Half the interval's width, as a fraction of the median."""
+        return (self.high - self.low) / 2 / self.median if self.median else math.inf
 
 
 class Numerics(Record, frozen=True):

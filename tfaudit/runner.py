@@ -198,7 +198,7 @@ def blocks_of(attempt: Attempt, launch: int) -> tuple[Block, ...]:
 def loading_at_once(first: Attempt, launch: int) -> int:
     """How many children may load side by side, given the first to be started, which shows whether it can."""
     environment = first.result.environment
-    accelerated = environment is not None and any(device.kind != "CPU" for device in environment.devices)
+    accelerated = environment is not None and any(device.is_accelerator for device in environment.devices)
     if accelerated or not (launch or first.has_loaded):
         return 1
     return min(os.cpu_count() or 1, MOST_LOADING)
@@ -302,8 +302,7 @@ def is_known(settings: Settings, blocks: Sequence[Block], reference: Sequence[Bl
     ratio = paired_ratio_interval(timed_blocks(blocks), timed_blocks(reference))
     if ratio is None:
         return False
-    is_narrow = (ratio.high - ratio.low) / 2 <= NARROW_ENOUGH * ratio.median
     rounds = min(len(blocks), len(reference))
-    if rounds >= FEWEST_BLOCKS and is_narrow:
+    if rounds >= FEWEST_BLOCKS and ratio.margin <= NARROW_ENOUGH:
         return True
     return rounds >= fewest_rounds(settings) and ratio.high <= CLEARLY_SLOWER

@@ -48,3 +48,8 @@ def stalls(evidence: Evidence) -> dict[str, Interval]:
     if len(names) < 2 or merged:
         return {}
     return dict(zip(names, time_shares(turns), strict=False))
+
+
+def as_facts(shares: dict[str, Interval]) -> dict[str, Interval]:
+    """Shares by the names that a check's facts have."""
+    return {f"{part.replace(' ', '_')}_fraction": share for part, share in shares.items()}

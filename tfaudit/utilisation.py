@@ -54,6 +54,11 @@ class Load(Record, frozen=True):
         return None if own is None else max(0.0, 1 - own)  # clocks tick: the job may seem busier than all
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether other processes take much of the busy time."""
+        return (self.others_fraction or 0.0) >= OTHERS_WORTH_TELLING
+
+    @property
     def device_fraction(self) -> float | None:
         """How much of the time a kernel ran, as NVML tells, on average over the devices."""
         told = [each.utilisation_fraction for each in self.devices if each.utilisation_fraction is not None]

@@ -9,12 +9,12 @@ from math import ceil
 from pathlib import Path
 
 from ..checking import Outcome, check, failed, not_applicable, passed, percent, unknown, warned
-from ..evidence import Evidence
+from ..evidence import NO_ACCELERATOR, Evidence
 from ..program import moves
 from ..records import Interval, Program, Stage, Work
 from ..report import numbers
-from ..stalls import stalls
-from ..utilisation import OTHERS_WORTH_TELLING, SATURATED, load
+from ..stalls import as_facts, stalls
+from ..utilisation import SATURATED, load
 from .performance import FAIL_GAIN, GAIN_RULE, WARN_GAIN, incomparable, input_gain
 
 #: Stages that tf.data can run in parallel and does not unless asked.
@@ -73,20 +73,22 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
 
 def mended_by_tensorflow(program: Program) -> bool:
     """Whether tf.data does by itself all that the program does not ask for: parallel maps, and a prefetch."""
-    serial = [
+    return all(stage.op == "map" and stage.work and stage.work.is_deterministic for stage in _serial(program))
+
+
+def _serial(program: Program) -> list[Stage]:
+    """Stages that could run in parallel and are not asked to."""
+    return [
         stage
         for stage in program.pipeline
         if not stage.inside and stage.op in PARALLELISABLE and stage.num_parallel_calls is None
     ]
-    return all(stage.op == "map" and stage.work and stage.work.is_deterministic for stage in serial)
 
 
 def pipeline_faults(program: Program) -> tuple[list[str], list[str]]:
     """What is missing, and the lines that would add it, each in the order of the pipeline."""
     faults, advice = [], []
-    for stage in program.pipeline:
-        if stage.inside or stage.op not in PARALLELISABLE or stage.num_parallel_calls is not None:
-            continue
+    for stage in _serial(program):
         faults.append(f"{described(stage)} runs serially")
         if stage.python:
             advice.append(f"# {described(stage)} runs Python, which parallel calls hardly speed up: see 5.5")
@@ -187,7 +189,7 @@ def _bytes_per_element(stage: Stage) -> str:
 def _preparing(evidence: Evidence) -> dict[str, Interval]:
     """The share of a step's time that preprocessing takes, and what could not be told apart from it."""
     shares = stalls(evidence).items()
-    return {f"{part.replace(' ', '_')}_fraction": share for part, share in shares if "preprocessing" in part}
+    return as_facts({part: share for part, share in shares if "preprocessing" in part})
 
 
 def _why_no_gain(evidence: Evidence) -> str:
@@ -278,7 +280,7 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
     }
     if not evidence.accelerators:
         there = f" On one, {names} could be done there (an estimate)." if found else ""
-        return not_applicable(f"This machine has no accelerator.{there}", **facts)
+        return not_applicable(f"{NO_ACCELERATOR}{there}", **facts)
     facts |= {"cached_input_over_baseline_ratio": gain, **_preparing(evidence)}
     if moves.unread(program) or any(work.not_on_accelerator is None for work in _read(program)):
         return unknown("What the maps do, or which kernels there are, could not be read.", **facts)
@@ -293,7 +295,7 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
 
 
 def _read(program: Program) -> list[Work]:
-    return [stage.work for stage in program.pipeline if stage.op == "map" and stage.work is not None]
+    return [stage.work for stage in moves.maps(program) if stage.work]
 
 
 def _copied(stage: Stage) -> str:
@@ -381,7 +383,7 @@ def other_cpus(evidence: Evidence) -> Outcome:
             " Make the pipeline parallel first (4.1).",
             **facts,
         )
-    if (during.others_fraction or 0.0) >= OTHERS_WORTH_TELLING:
+    if during.is_crowded:
         taken = percent(during.others_fraction or 0.0)
         return unknown(f"Other processes took {taken} of the busy time: measure on a quiet machine.", **facts)
     summary = "Training waits for input while all cores are busy."

@@ -16,7 +16,7 @@ from ..checking import (
     unknown,
     warned,
 )
-from ..evidence import Evidence
+from ..evidence import NO_ACCELERATOR, Evidence
 from ..program.pipeline import PYTHON_OPS
 from ..records import Interval, Kernel, Program
 from ..stability import outlier_share
@@ -216,14 +216,14 @@ def xla_effect(evidence: Evidence) -> Outcome:
 def compiles_again(evidence: Evidence) -> bool:
     """Whether XLA met shapes that vary, and a good part of its time went into steps that are far too long."""
     program, result = evidence.program, evidence.variant("xla")
-    varies = program is not None and any(spec.count("?") > 1 for spec in program.element_spec)
-    return varies and result is not None and outlier_share(result.blocks) >= WARN_COMPILING_SHARE
+    if program is None or result is None or not varying_dimensions(program):
+        return False
+    return outlier_share(result.blocks) >= WARN_COMPILING_SHARE
 
 
 def _first_step_s(evidence: Evidence, name: str) -> float | None:
     result = evidence.variant(name)
-    first_steps_ns = [warm_up.first_step_ns for warm_up in result.warm_ups] if result else []
-    return min(first_steps_ns) / 1e9 if first_steps_ns else None  # others may have been compiling as well
+    return result.first_step_s if result else None
 
 
 def break_even_samples(evidence: Evidence) -> int | None:
@@ -259,7 +259,7 @@ def ops_on_accelerator(evidence: Evidence) -> Outcome:
     an explicit tf.device("CPU").
     """
     if not evidence.accelerators:
-        return not_applicable("This machine has no accelerator.")
+        return not_applicable(NO_ACCELERATOR)
     on_host = placed_on_host(evidence)
     copies = mid_step_copies(evidence)
     facts = {

@@ -22,7 +22,7 @@ from ..evidence import Evidence
 from ..program.callbacks import is_keras
 from ..program.names import is_of
 from ..records import Interval, Program, Source, Target, VariantResult
-from ..stalls import stalls
+from ..stalls import as_facts, stalls
 
 #: One rule for every measured gain: worth a warning from 5 %, a failure from a quarter.
 WARN_GAIN, FAIL_GAIN = 1.05, 1.25
@@ -104,7 +104,7 @@ def throughput_reported(evidence: Evidence) -> Outcome:
             return passed("TensorBoard writes its steps per second (update_freq is set).")
     if source.throughput:
         return passed(f"The program reports a rate of its own ({source.throughput}).")
-    if program.form in ("factory", "builders"):
+    if not program.has_fit:
         return manual("The target has no call of fit: does training report samples per second?")
     return warned("Nothing in the program reports samples per second.", fix=CALLBACK_FIX)
 
@@ -316,7 +316,7 @@ def input_bound_training(evidence: Evidence) -> Outcome:
     headroom = evidence.ratio("input-only", to="cached-input")
     fix = FOR_SHARED_CORES if headroom and headroom.low >= ENOUGH_HEADROOM else ""
     shares = stalls(evidence)
-    facts |= {f"{part.replace(' ', '_')}_fraction": share for part, share in shares.items()}
+    facts |= as_facts(shares)
     share = f"Training reaches {percent(min(1.0, 1 / gain.median))} of what it does on cached input."
     share += divided(shares)
     if gain.low >= FAIL_GAIN:

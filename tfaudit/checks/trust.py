@@ -10,6 +10,7 @@ from ..evidence import Evidence, timed_blocks
 from ..numerics import follows
 from ..records import Interval, VariantResult
 from ..report.trace_words import counted
+from ..stability import launches
 from ..statistics import rate_interval, verdict
 from ..utilisation import load
 from ..variants import VARIANTS
@@ -47,22 +48,22 @@ def baseline_noise(evidence: Evidence) -> Outcome:
     rate, baseline = evidence.samples_per_s("baseline"), evidence.variant("baseline")
     if rate is None or baseline is None:
         return unknown("No block of the baseline was measured.")
-    noise = (rate.high - rate.low) / 2 / rate.median
-    launches, busy, control = rates_by_launch(baseline), load(baseline.blocks), same_again(evidence)
+    noise = rate.margin
+    rates, busy, control = rates_by_launch(baseline), load(baseline.blocks), same_again(evidence)
     ratios = [evidence.ratio(result.id, to="baseline") for result in evidence.variants]
-    widths = [(ratio.high - ratio.low) / 2 / ratio.median for ratio in ratios if ratio]
+    margins = [ratio.margin for ratio in ratios if ratio]
     facts = {
         "noise_fraction": noise,
-        "widest_half_interval_of_a_comparison_fraction": max(widths, default=None),
+        "widest_half_interval_of_a_comparison_fraction": max(margins, default=None),
         "rounds": len(baseline.blocks),
-        "launches": len(launches),
-        "fastest_launch_over_slowest_ratio": max(launches) / min(launches),
+        "launches": len(rates),
+        "fastest_launch_over_slowest_ratio": max(rates) / min(rates),
         "same_program_once_more_over_baseline_ratio": control,
         "other_processes_share_of_busy_cores_fraction": busy.others_fraction if busy else None,
         "not_beside_the_others": [result.id for result in evidence.variants if result.alone],
     }
     summary = f"The baseline is known to ±{percent(noise)}, from {counted(len(baseline.blocks), 'round')}"
-    summary += f" in {counted(len(launches), 'launch', 'launches')}."
+    summary += f" in {counted(len(rates), 'launch', 'launches')}."
     if control and verdict(control) != "no difference":
         summary += (
             f" The same program, as no-xla, came out {control.median:.2f}× as fast: trust no smaller effect."
@@ -81,8 +82,7 @@ def same_again(evidence: Evidence) -> Interval | None:
 
 def rates_by_launch(result: VariantResult) -> list[float]:
     """Samples per second of each launch that was timed."""
-    launches = sorted({block.launch for block in result.blocks})
-    totals = [rate_interval(timed_blocks(b for b in result.blocks if b.launch == n)) for n in launches]
+    totals = [rate_interval(timed_blocks(blocks)) for blocks in launches(result)]
     return [total.median for total in totals if total]
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..checking import Outcome, check, failed, not_applicable, passed, percent, unknown, warned
-from ..evidence import Evidence
+from ..evidence import NO_ACCELERATOR, Evidence
 from ..records import DeviceUsage, Interval, VariantResult
 from ..report import numbers
 from ..trace.summary import Device
 from ..trace.verdicts import Split, busiest, main_cause, split
-from ..utilisation import OTHERS_WORTH_TELLING, SATURATED, Load, load
+from ..utilisation import SATURATED, Load, load
 from .cpu import pipeline_faults
 from .performance import WARN_GAIN, input_gain, mean_batch
 
@@ -28,8 +28,6 @@ WARN_IOWAIT = 0.10
 
 #: What one serial stage keeps busy, with a little beside it for the loop around it.
 SERIAL_CORES = 1.2
-
-NO_ACCELERATOR = "This machine has no accelerator."
 
 FOR_BUSY_CORES = (
     "Have the pipeline do less per step: cache() what is the same in every epoch, map whole batches (after"
@@ -273,11 +271,11 @@ def _bottleneck(
     if saturated and device < FAIL_USED:
         both = f"The accelerator works {percent(device)} of the time, the cores {percent(busy)}"
         # Where others take them, nobody knows what the job alone would do.
-        judge = warned if is_crowded(during) else failed
+        judge = warned if during.is_crowded else failed
         return judge, f"{both}: the CPU holds it up.", FOR_BUSY_CORES if may_wait else FOR_BUSY_HOST
     if iowait >= WARN_IOWAIT and may_wait:
         return warned, f"Cores wait for disks {percent(iowait)} of their time.", FOR_DISKS
-    if waits and saturated and is_crowded(during):
+    if waits and saturated and during.is_crowded:
         return unknown, f"Training waits for input while others keep the cores busy: {job}.", ""
     if waits and saturated:
         return warned, f"Training waits for input while the cores are busy: {job}.", FOR_BUSY_CORES
@@ -285,7 +283,7 @@ def _bottleneck(
         fix = _for_serial_stages(evidence)
         return warned, f"Training waits for what runs one after another: {job}.", fix
     if saturated:
-        alone = gain is not None and gain.median < WARN_GAIN and not is_crowded(during)
+        alone = gain is not None and gain.median < WARN_GAIN and not during.is_crowded
         return passed, f"The cores are busy{' with the model itself' if alone else ''}: {job}.", ""
     elsewhere = " What it waits for (1.8) is neither." if waits else ""
     return passed, f"Neither cores nor disks are at their limit: {job}.{elsewhere}", ""
@@ -297,11 +295,6 @@ def is_serial(during: Load) -> bool:
     return several and during.job_cores is not None and during.job_cores <= SERIAL_CORES
 
 
-def is_crowded(during: Load) -> bool:
-    """Whether other processes take much of the busy time."""
-    return (during.others_fraction or 0.0) >= OTHERS_WORTH_TELLING
-
-
 def _job(during: Load) -> str:
     """``the job uses 1.9 of 2 cores``."""
     if during.job_cores is None or during.core_limit is None:
@@ -311,7 +304,7 @@ def _job(during: Load) -> str:
 
 
 def _others(during: Load) -> str:
-    if not is_crowded(during):
+    if not during.is_crowded:
         return ""
     share = percent(during.others_fraction or 0.0)
     return f" Other processes took {share} of the busy time: the rate may be higher on a quiet machine."

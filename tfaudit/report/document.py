@@ -115,14 +115,10 @@ def step_durations_ms(block: Block) -> list[float]:
 
 
 def compile_s(result: VariantResult, steps_ms: list[float]) -> float | None:
-    """What the first step took beyond a steady one: tracing, and compiling where XLA is on.
-
-    The shortest of the launches: in the others more of the machine may have gone to other children.
-    """
-    if not result.warm_ups or not steps_ms:
+    """What the first step took beyond a steady one: tracing, and compiling where XLA is on."""
+    if result.first_step_s is None or not steps_ms:
         return None
-    first_step_ns = min(warm_up.first_step_ns for warm_up in result.warm_ups)
-    return max(0.0, first_step_ns / 1e9 - statistics.median(steps_ms) / 1e3)
+    return max(0.0, result.first_step_s - statistics.median(steps_ms) / 1e3)
 
 
 def comparisons(evidence: Evidence) -> tuple[Comparison, ...]:
