@@ -86,6 +86,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def machine(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine(clock)
     monkeypatch.setattr(sampling, "psutil", machine.namespace())
+    monkeypatch.setattr(sampling.machine, "psutil", sampling.psutil)
+    monkeypatch.setattr(sampling.machine, "CGROUP_MEMORY", ())
     monkeypatch.setattr(sampling, "allowed_cores", lambda: ())
     monkeypatch.setattr(sampling, "core_quota", lambda: None)
     monkeypatch.setitem(sys.modules, "pynvml", None)

@@ -29,6 +29,12 @@ def is_dataset(data: Any) -> bool:
     return isinstance(data, tf.data.Dataset)
 
 
+def is_distributed(model: Any) -> bool:
+    """Whether several replicas of a model train together."""
+    strategy = getattr(model, "distribute_strategy", None)
+    return strategy is not None and strategy.num_replicas_in_sync > 1
+
+
 def before_prefetch(dataset: Any, change: Callable[[Any], Any]) -> Any:
     """Apply ``change`` to a dataset beneath its trailing prefetch, which stays the last stage.
 
@@ -113,13 +119,10 @@ def constant_batch(job: VariedJob) -> VariedJob:
     """The same job whose every step trains on its first batch, which lies on the device already."""
     import tensorflow as tf
 
-    strategy = getattr(job.model, "distribute_strategy", None)
-    if strategy is not None and strategy.num_replicas_in_sync > 1:
+    if is_distributed(job.model):
         raise NotTransformable("One batch for all of several replicas would be another job.")
     if is_dataset(job.dataset) and varies(job.dataset):
-        typical = typical_batch(job.dataset)
-        notes = (_stands_for(typical),)
-        job = replace(job, dataset=typical.repeat(2), fit=_endless(job), notes=notes)
+        job = repeat_first_batch(job)  # which then is not the first
     # identity places its result on the accelerator, where there is one
     batch = tf.nest.map_structure(tf.identity, first_batch(job), expand_composites=True)
     if job.train_step is not None:

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .feeding import cardinality, is_dataset, replaced
+from .feeding import cardinality, is_dataset, is_distributed, replaced
 from .job import VariedJob
 from .recorders import Enough, Recorder
 
@@ -23,15 +23,18 @@ class StepProbe:
     """
 
     def __init__(self, train_step: Callable[[Any], Any], constant: Any = None) -> None:
-        import tensorflow as tf
-
         self._train_step = train_step
         self._constant = constant
-        #: Steps and samples of all calls: of several steps in one call only the last one's logs come out.
-        self.counted = tf.Variable([0, 0], dtype=tf.int64, trainable=False)
-        self.counts_calls = False
+        #: Steps and samples of all calls, where asked for by `count`.
+        self.counted: Any = None
         self.traces = 0
         self.graph: Any = None
+
+    def count(self) -> None:
+        """Count in the step itself: of several steps in one call only the last one's logs come out."""
+        import tensorflow as tf
+
+        self.counted = tf.Variable([0, 0], dtype=tf.int64, trainable=False)
 
     def __call__(self, data: Any) -> Any:
         import tensorflow as tf
@@ -42,7 +45,7 @@ class StepProbe:
         if self._constant is not None:
             data = self._constant
         samples = _total(batch_size(data))
-        if self.counts_calls:
+        if self.counted is not None:
             self.counted.assign_add([1, tf.cast(samples, tf.int64)])
         logs = self._train_step(data)
         if not isinstance(logs, dict):
@@ -153,27 +156,26 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
         steps_per_epoch = job.fit.get("steps_per_epoch") or cardinality(job.dataset)
         progress = _Progress()
         retired = Retired()
-        probe.counts_calls = steps_per_call > 1 and not _is_distributed(model)
+        if steps_per_call > 1 and not is_distributed(model):
+            probe.count()
 
         def observed(iterator: Any) -> Any:
             retired.keep(iterator)
             with recorder.around_step():
                 logs = function(iterator)
-            left = steps_per_epoch - progress.steps if steps_per_epoch else steps_per_call
-            steps = max(1, min(steps_per_call, left))
-            if probe.counts_calls:
-                steps, in_call = progress.counted_since(probe.counted)
-            progress.steps += steps
-            progress.total += steps
             if not isinstance(logs, dict) or SAMPLES not in logs:
                 raise TypeError(
                     "The model's train_step returns no dict of logs, so its samples cannot be counted."
                 )
             samples = logs.pop(SAMPLES)
-            if probe.counts_calls:
-                samples = in_call
-            elif steps > 1:
-                samples = samples * steps
+            if probe.counted is not None:
+                steps, samples = progress.counted_since(probe.counted)
+            else:
+                left = steps_per_epoch - progress.steps if steps_per_epoch else steps_per_call
+                steps = max(1, min(steps_per_call, left))
+                samples = samples if steps == 1 else samples * steps
+            progress.steps += steps
+            progress.total += steps
             recorder.after_step(steps, samples, logs.get("loss"))
             return logs
 
@@ -220,11 +222,6 @@ class _Progress:
         steps, samples = (int(count) for count in counted.numpy())
         before, self._before = self._before, (steps, samples)
         return steps - before[0], samples - before[1]
-
-
-def _is_distributed(model: Any) -> bool:
-    strategy = getattr(model, "distribute_strategy", None)
-    return strategy is not None and strategy.num_replicas_in_sync > 1
 
 
 def _make_train_function(model: Any) -> None:

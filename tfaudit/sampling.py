@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import psutil
 from msgspec.structs import replace
 
+from . import machine
 from .records import DeviceUsage, Usage
 from .utilisation import combined
 
@@ -81,7 +82,7 @@ class Sampler:
             core_limit=core_limit(len(after.busy_core_s), self._quota),
             job_cpu_s=_grown_if_told(self._job_cpu_s, _sum(cpu_s, processes)),
             job_memory_bytes=_sum(resident_bytes, processes),
-            available_memory_bytes=_told(available_memory_bytes),
+            available_memory_bytes=_told(machine.available_memory_bytes),
             disk_read_bytes=disk_read,
             disk_written_bytes=disk_written,
             network_sent_bytes=sent,
@@ -180,10 +181,6 @@ def network_bytes() -> tuple[int, int]:
     cards = psutil.net_io_counters(pernic=True).items()
     real = [card for name, card in cards if name not in ("lo", "lo0") and not name.startswith("Loopback")]
     return sum(card.bytes_sent for card in real), sum(card.bytes_recv for card in real)
-
-
-def available_memory_bytes() -> int:
-    return int(psutil.virtual_memory().available)
 
 
 def _grown_s(before: float, after: float) -> float:

@@ -49,7 +49,7 @@ def outlier_share(blocks: Sequence[Block]) -> float:
     The first steps of epochs are told by `epoch_start_share`.
     """
     steps, limit = _others(blocks), OUTLIER_FACTOR * median_step_ns(blocks)
-    total = sum(step for block in blocks for step in block.step_ns)
+    total = _total_ns(blocks)
     return sum(step for step in steps if step > limit) / total if total else 0.0
 
 
@@ -77,7 +77,7 @@ def epoch_stalls_ns(blocks: Sequence[Block]) -> list[float]:
 
 def epoch_start_share(blocks: Sequence[Block]) -> float:
     """Share of the timed nanoseconds that went into the stalls where epochs begin."""
-    total = sum(step for block in blocks for step in block.step_ns)
+    total = _total_ns(blocks)
     return sum(epoch_stalls_ns(blocks)) / total if total else 0.0
 
 
@@ -86,9 +86,12 @@ def _firsts(blocks: Sequence[Block]) -> list[int]:
 
 
 def _others(blocks: Sequence[Block]) -> list[int]:
-    return [
-        step for block in blocks for n, step in enumerate(block.step_ns) if n not in set(block.epoch_starts)
-    ]
+    starts = [(block.step_ns, set(block.epoch_starts)) for block in blocks]
+    return [step for steps, firsts in starts for n, step in enumerate(steps) if n not in firsts]
+
+
+def _total_ns(blocks: Sequence[Block]) -> int:
+    return sum(sum(block.step_ns) for block in blocks)
 
 
 def steps_to_steady(result: VariantResult) -> int | None:
