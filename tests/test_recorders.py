@@ -9,7 +9,7 @@ import pytest
 
 from tfaudit.recorders import Enough, NoData, Timing, is_steady
 from tfaudit.records import Block, WarmUp
-from tfaudit.session import Finish, Go, Measured, Warm
+from tfaudit.session import Finish, Go, Measured, PhaseStarted, Warm
 
 MS = 1_000_000
 
@@ -65,6 +65,15 @@ def test_the_first_step_the_warm_up_and_a_block_are_told_apart() -> None:
     (block,) = run.blocks
     assert (in_ms(block.step_ns), block.steps, block.samples) == ([10, 11, 12], 3, 24)
     assert block.duration_ns == 33 * MS
+
+
+def test_garbage_is_collected_before_the_warm_up_not_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the training thread waits after the warm-up, buffers fill that feed the first timed steps."""
+    run = FakeRun(Go(min_steps=1))
+    told_before: list[int] = []
+    monkeypatch.setattr("gc.collect", lambda: told_before.append(len(run.told)))
+    run.all_steps([900, 5, 5, 10])
+    assert (told_before, type(run.told[0])) == ([0], PhaseStarted)
 
 
 def test_a_pause_between_two_blocks_is_in_neither() -> None:

@@ -109,6 +109,9 @@ class Timing:
         if self._first_ns is None:
             self._first_ns = duration_ns
             self._epoch_starts.clear()
+            # Iterators left from building the model are torn down now: waiting for that later on, a pipeline
+            # would fill its buffers, from which the first timed steps would then be fed.
+            gc.collect()
             self._channel.send(PhaseStarted(name="warm-up"))
             self._last = self._clock()
             return
@@ -150,7 +153,6 @@ class Timing:
 
     def _finish_warm_up(self) -> None:
         self._finish_device_work()
-        gc.collect()  # iterators left from building the model are torn down now, not in a timed step
         self._warm = True
         self._typical_ns = statistics.median(self._step_ns)
         assert self._first_ns is not None
