@@ -17,7 +17,7 @@ import pytest
 from checks.builders import block, evidence, failed, measured, program, run_folder
 from click.testing import CliRunner, Result
 
-from tfaudit import __version__, answers, launch, runner
+from tfaudit import __version__, answers, launch, machine, runner
 from tfaudit.checking import load
 from tfaudit.cli import Duration, cli
 from tfaudit.evidence import Evidence
@@ -642,6 +642,7 @@ def planned(
         return results
 
     installed(True)
+    monkeypatch.setattr(machine, "may_have_accelerator", lambda: True)
     monkeypatch.setattr(launch, "launcher", lambda log, spawn=False: NoLauncher())
     monkeypatch.setattr(runner, "run", measure)
     Path("train.py").write_text("model.fit(data)")
@@ -660,6 +661,29 @@ def test_a_run_ends_with_a_report(planned: list[Plan]) -> None:
     assert plan.working_directory == str(Path.cwd())
     assert plan.variants == tuple(VARIANTS)
     assert read(Path("out/plan.json"), Plan) == plan
+
+
+def test_without_an_accelerator_larger_batches_are_tried_where_asked_for(
+    planned: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "may_have_accelerator", lambda: False)
+    tfaudit("run", "train.py", "-o", "out")
+    tfaudit("run", "train.py", "-o", "other", "--variant", "batch-x2")
+    assert set(VARIANTS) - set(planned[0].variants) == {"batch-x2", "batch-x4"}
+    assert planned[1].variants == ("baseline", "batch-x2")
+
+
+def test_what_lies_in_storage_is_kept_with_the_run(planned: list[Plan]) -> None:
+    """And another audit may look elsewhere."""
+    Path("runs").mkdir()
+    Path("runs", "model.keras").write_bytes(b"x" * 100)
+    tfaudit("run", "train.py", "-o", "out", "--storage", "runs")
+    assert (statuses()["7.3"], planned[0].storage[0].kinds[0].bytes) == ("pass", 100)
+    assert tfaudit("audit", "out").exit_code == 0
+    assert statuses()["7.3"] == "pass"
+    assert refused("audit", "out", "--storage", "none") == (
+        "none does not exist: give --storage a folder of checkpoints or logs."
+    )
 
 
 def test_progress_goes_to_stderr_a_line_for_each_variant(planned: list[Plan]) -> None:

@@ -101,14 +101,17 @@ def test_only_what_runs_in_a_child_imports_tensorflow_at_all() -> None:
         "datasetgraph.py",
         "feeding.py",
         "measure.py",
+        "parallelism.py",
         "recorders.py",
         "sourcecache.py",
         "program/compression.py",
         "program/files.py",
         "program/job.py",
+        "program/tuning.py",
         "program/work.py",
         "target.py",
         "throughput.py",
+        "weighing.py",
         "worker.py",
     }
 

@@ -30,3 +30,25 @@ def test_a_containers_limit_bounds_the_memory_that_is_free(
     memory = SimpleNamespace(available=5000)
     monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: memory)
     assert machine.available_memory_bytes() == available
+
+
+@pytest.mark.parametrize(
+    ("names", "seen"),
+    [
+        (("null", "nvidiactl"), False),  # the driver without a card
+        (("nvidia0",), True),
+        (("kfd",), True),
+        (("accel0",), True),
+        (("vfio/vfio",), False),
+        (("vfio/0",), True),
+        ((), False),
+    ],
+)
+def test_an_accelerator_shows_in_the_devices(
+    names: tuple[str, ...], seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine.platform, "system", lambda: "Linux")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert machine.may_have_accelerator(tmp_path) == seen

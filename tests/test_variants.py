@@ -19,14 +19,18 @@ def test_the_variants_run_in_this_order() -> None:
         "baseline",
         "cached-input",
         "constant-batch",
+        "parallel-input",
         "source-cached",
         "input-only",
         "source-cached-input-only",
+        "batch-x2",
+        "batch-x4",
         "bfloat16",
         "float16",
         "xla",
         "no-xla",
         "placement",
+        "weighed",
         "profiled",
     ]
 
@@ -39,9 +43,9 @@ def test_every_variant_has_a_title_of_its_own(name: str) -> None:
     assert [other.id for other in VARIANTS.values() if other.title == variant.title] == [name]
 
 
-def test_only_two_variants_are_not_timed() -> None:
+def test_what_the_variants_are_for_that_are_not_timed() -> None:
     purposes = {name: variant.purpose for name, variant in VARIANTS.items() if variant.purpose != "time"}
-    assert purposes == {"placement": "log", "profiled": "trace"}
+    assert purposes == {"placement": "log", "weighed": "weigh", "profiled": "trace"}
 
 
 def test_the_dtype_policies_are_set_before_the_program_runs() -> None:

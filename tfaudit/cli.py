@@ -106,6 +106,13 @@ price_option = click.option(
     metavar="USD",
     help="What this machine costs per hour.",
 )
+storage_option = click.option(
+    "--storage",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where checkpoints and logs are kept: size and age are told.",
+)
 fail_option = click.option(
     "--fail-on",
     type=click.Choice(list(FAIL_ON)),
@@ -176,6 +183,7 @@ class Display:
     "--timeout", type=Duration(), default=300.0, help="Longest time to load, or to compile.  [300s]"
 )
 @price_option
+@storage_option
 @answers_option
 @fail_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every variant.")
@@ -226,6 +234,13 @@ def read_answers(path: Path | None) -> Any:
     return answers.read(path)
 
 
+def look_at(paths: tuple[Path, ...]) -> Any:
+    """What lies in folders of checkpoints and logs. Raises `UsageError`."""
+    from .program import stored
+
+    return tuple(stored.look(path) for path in paths)
+
+
 def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) -> Any:
     """What to run, from the command line. Raises `TfauditError` for what cannot be."""
     from . import checking, machine, variants
@@ -241,7 +256,9 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
     if options["variants"]:
         wanted = set(options["variants"])
     else:
-        wanted = {name for check in checks.values() for name in check.variants}
+        accelerated = machine.may_have_accelerator()
+        named = {name for check in checks.values() for name in check.variants}
+        wanted = {name for name in named if accelerated or not VARIANTS[name].for_accelerators}
     chosen = variants.plan(wanted)
     if importlib.util.find_spec("tensorflow") is None:
         raise MeasurementError(
@@ -263,6 +280,7 @@ def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) 
         source=read,
         machine=machine.describe(),
         usd_per_hour=options["price"],
+        storage=look_at(options["storage"]),
         tfaudit_version=__version__,
         started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
@@ -371,6 +389,7 @@ def ignore_interrupts() -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @check_option
 @price_option
+@storage_option
 @answers_option
 @fail_option
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -383,6 +402,7 @@ def audit(ctx: click.Context, /, folder: Path, fail_on: str, quiet: bool, **chan
     """
     changes["usd_per_hour"] = changes.pop("price")
     changes["answers"] = read_answers(changes["answers"])
+    changes["storage"] = look_at(changes["storage"]) or None
     report = judge(folder.absolute(), Display(quiet, ctx.color), **changes)
     ctx.exit(exit_code(report, fail_on))
 

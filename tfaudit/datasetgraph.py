@@ -9,18 +9,47 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 #: Names of ops that make a dataset.
 IS_DATASET = re.compile(r"Dataset(V\d+)?$")
 
+#: Ops that make elements before they are asked for, and give them on unchanged.
+_IS_AHEAD = re.compile(r"(Prefetch|Shuffle)Dataset(V\d+)?$")
+
+_IS_MAP = re.compile(r"(Parallel)?MapDataset(V\d+)?$")
+
 #: Where a ``shuffle`` keeps its seeds and a ``cache`` its elements; made where there is none of that name.
 _IS_MEMORY = re.compile(r"/(SeedGenerator|MemoryCache)_\d+$")
 
 #: The value of ``external_state_policy`` with which state is copied without a warning.
 _IGNORE_STATE = 1
+
+#: Parallel stages: the serial ones that do the same, and which of their inputs, after those of the
+#: function, these do without, counted from the end.
+_SERIAL = {
+    "ParallelBatchDataset": ("BatchDatasetV2", slice(-2, -1)),
+    "ParallelFilterDataset": ("FilterDataset", slice(-1, None)),
+    "ParallelInterleaveDatasetV4": ("InterleaveDataset", slice(-3, None)),
+    "ParallelMapDatasetV2": ("MapDataset", slice(-1, None)),
+}
+
+#: Serial stages: the parallel ones that do the same, and what these take besides, `AUTOTUNE` all of it.
+_PARALLEL = {
+    "InterleaveDataset": ("ParallelInterleaveDatasetV4", 3),
+    "MapDataset": ("ParallelMapDatasetV2", 1),
+}
+
+#: Marks a call of what ``tf.function(jit_compile=True)`` made, and that function.
+_MUST_COMPILE = "_XlaMustCompile"
+
+#: Attributes that only one of the two forms of a stage has.
+_ONLY_OF_ONE = ("deterministic", "force_synchronous", "use_unbounded_threadpool")
+
+#: The value by which tf.data chooses for itself.
+AUTOTUNE = -1
 
 #: Tell apart what is built again: a process has one function of each name.
 _NUMBERS = itertools.count()
@@ -119,6 +148,71 @@ class DatasetGraph:
                 nodes |= {take.name: take, name: asserted}
         return replace(self, nodes=nodes)
 
+    def serial(self) -> DatasetGraph:
+        """The same graph in which one element is made at a time, when it is asked for.
+
+        Stages that are parallel become serial, and those that prefetch or shuffle, which would make more
+        than is asked for, are left out, their names with them; what is within functions stays.
+        """
+        nodes = {}
+        ahead = {name: node.input[0] for name, node in self.nodes.items() if _IS_AHEAD.match(node.op)}
+        for name, node in self.nodes.items():
+            if name in ahead:
+                continue
+            nodes[name] = _copy(node)
+            if node.op in _SERIAL:
+                nodes[name].op, left_out = _SERIAL[node.op]
+                del nodes[name].input[left_out]
+                _remove(nodes[name], _ONLY_OF_ONE)
+            nodes[name].input[:] = [_past(ahead, source) for source in nodes[name].input]
+        return replace(self, nodes=nodes, output=producer(_past(ahead, f"{self.output}:0")))
+
+    def parallel(self) -> DatasetGraph:
+        """The same graph with all maps and interleaves parallel, except within functions.
+
+        It is this very object where all are.
+        """
+        serial = [name for name, node in self.nodes.items() if node.op in _PARALLEL]
+        if not serial:
+            return self
+        chosen = "tfaudit_autotune"
+        nodes = {**self.nodes, chosen: _constant(chosen, AUTOTUNE)}
+        for name in serial:
+            nodes[name] = _copy(self.nodes[name])
+            nodes[name].op, more = _PARALLEL[nodes[name].op]
+            nodes[name].input.extend([chosen] * more)
+            _remove(nodes[name], _ONLY_OF_ONE)
+        return replace(self, nodes=nodes)
+
+    def compiled(self, stage: str) -> DatasetGraph:
+        """The same graph, in which XLA compiles the function of a stage."""
+        nodes = {**self.nodes, stage: _copy(self.nodes[stage])}
+        called = nodes[stage].attr["f"].func
+        signature = self.functions[called.name].signature
+        around = type(self.functions[called.name])()
+        around.signature.CopyFrom(signature)
+        around.signature.name = f"{called.name}_compiled"
+        around.attr[_MUST_COMPILE].b = True
+        call = around.node_def.add(name="call", op="StatefulPartitionedCall")
+        call.input.extend(argument.name for argument in signature.input_arg)
+        call.attr["f"].func.name = called.name
+        call.attr["Tin"].list.type.extend(argument.type for argument in signature.input_arg)
+        call.attr["Tout"].list.type.extend(result.type for result in signature.output_arg)
+        call.attr[_MUST_COMPILE].b = True
+        for number, result in enumerate(signature.output_arg):
+            around.ret[result.name] = f"call:output:{number}"
+        called.name = around.signature.name
+        return replace(self, nodes=nodes, functions={**self.functions, called.name: around})
+
+    def maps(self) -> tuple[str, ...]:
+        """The stages that map, from the sources to the end, those within functions left out."""
+        return tuple(name for name in self._from_source(self.output) if is_map(self.nodes[name].op))
+
+    def _from_source(self, stage: str) -> Iterator[str]:
+        for source in self.inputs(stage):
+            yield from self._from_source(source)
+        yield stage
+
     def build(self, stage: str, spec: Any = None, fed: Mapping[str, Any] | None = None) -> Any:
         """The dataset that ends with ``stage``, in which those in ``fed`` stand for the stages of that name.
 
@@ -171,6 +265,32 @@ class DatasetGraph:
 def producer(source: str) -> str:
     """``name:0`` and ``^name`` to ``name``."""
     return source.lstrip("^").partition(":")[0]
+
+
+def is_map(op: str) -> bool:
+    """Whether an op is a dataset's ``map``."""
+    return _IS_MAP.match(op) is not None
+
+
+def _past(ahead: Mapping[str, str], source: str) -> str:
+    """What a stage is fed by once those in ``ahead`` are left out."""
+    while producer(source) in ahead:
+        source = ahead[producer(source)]
+    return source
+
+
+def _remove(node: Any, attributes: Iterable[str]) -> None:
+    for name in attributes:
+        node.attr.pop(name, None)
+
+
+def _constant(name: str, value: int) -> Any:
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as graph:
+        tf.constant(value, tf.int64, name=name)
+    (node,) = graph.as_graph_def().node
+    return node
 
 
 def _copy(message: Any) -> Any:

@@ -19,6 +19,7 @@ from .records import (
     Record,
     Settings,
     Source,
+    Stored,
     Target,
     VariantResult,
 )
@@ -32,7 +33,7 @@ FEWEST_BLOCKS = 5
 TRACE_ALONE = "trace"
 
 #: Facts other than variants that a check may name in its ``needs``.
-FACTS = ("program", "source", "trace", "price", "machine")
+FACTS = ("program", "source", "trace", "price", "machine", "storage")
 
 
 class Evidence(Record, frozen=True):
@@ -44,6 +45,7 @@ class Evidence(Record, frozen=True):
     program: Program | None = None
     trace: TraceEvidence | None = None
     usd_per_hour: float | None = None
+    storage: tuple[Stored, ...] = ()
     answers: tuple[Answer, ...] = ()
 
     def only(self, needs: Iterable[str]) -> Evidence:
@@ -52,12 +54,13 @@ class Evidence(Record, frozen=True):
         source = self.plan.source if "source" in wanted else Source()
         return replace(
             self,
-            plan=replace(self.plan, source=source, usd_per_hour=None),
+            plan=replace(self.plan, source=source, usd_per_hour=None, storage=()),
             variants=tuple(result for result in self.variants if result.id in wanted),
             machine=self.machine if "machine" in wanted else NO_MACHINE,
             program=self.program if "program" in wanted else None,
             trace=self.trace if "trace" in wanted else None,
             usd_per_hour=self.usd_per_hour if "price" in wanted else None,
+            storage=self.storage if "storage" in wanted else (),
             answers=(),
         )
 

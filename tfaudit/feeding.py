@@ -50,8 +50,8 @@ def before_prefetch(dataset: Any, change: Callable[[Any], Any]) -> Any:
     return change(dataset)
 
 
-def repeat_first_batch(job: VariedJob) -> VariedJob:
-    """The same job fed for ever with its first batch from memory.
+def repeat_first_batch(job: VariedJob, times: int = 1) -> VariedJob:
+    """The same job fed for ever with its first batch from memory, its samples ``times`` over.
 
     A ``tf.data.Dataset`` stays in place up to that batch. Arrays, generators and PyDatasets are
     asked for one batch through Keras, exactly as the model would get it. Where batches vary in more than
@@ -59,20 +59,48 @@ def repeat_first_batch(job: VariedJob) -> VariedJob:
     """
     import tensorflow as tf
 
+    if times > 1 and has_fixed_batch(job.model):
+        raise NotTransformable("The model takes batches of one size only.")
     if is_dataset(job.dataset):
         if varies(job.dataset):
             typical = typical_batch(job.dataset)
-            repeated = typical.repeat().prefetch(tf.data.AUTOTUNE)
+            repeated = _larger(typical, times).repeat().prefetch(tf.data.AUTOTUNE)
             return replace(job, dataset=repeated, fit=_endless(job), notes=(_stands_for(typical),))
-        repeated = before_prefetch(job.dataset, lambda data: data.take(1).cache().repeat())
+        repeated = before_prefetch(job.dataset, lambda data: _larger(data.take(1), times).cache().repeat())
         return replace(job, dataset=repeated, fit=_endless(job))
-    batch = first_batch(job)
+    batch = _times_over(first_batch(job), times)
     if job.train_step is not None:
         # A hand-written loop is given the very object that its own iterable would yield.
         return replace(job, dataset=Repeated(batch))
     repeated = tf.data.Dataset.from_tensors(batch).repeat().prefetch(tf.data.AUTOTUNE)
     fit = {name: value for name, value in _endless(job).items() if name not in ARRAY_ARGUMENTS}
     return replace(job, dataset=repeated, fit=fit)
+
+
+def has_fixed_batch(model: Any) -> bool:
+    """Whether a model was built for batches of one size."""
+    try:
+        return any(part.shape[0] is not None for part in model.inputs)
+    except (AttributeError, IndexError, TypeError, ValueError):
+        return False  # it has no inputs of its own, or they are of unknown shape
+
+
+def _larger(dataset: Any, times: int) -> Any:
+    """Batches whose samples are there ``times`` over."""
+    if times == 1:
+        return dataset
+    return dataset.map(lambda *parts: _times_over(parts if len(parts) > 1 else parts[0], times))
+
+
+def _times_over(batch: Any, times: int) -> Any:
+    import tensorflow as tf
+
+    def one(part: Any) -> Any:
+        if isinstance(part, tf.SparseTensor):
+            return tf.sparse.concat(0, [part] * times)
+        return tf.concat([part] * times, 0) if len(part.shape) else part
+
+    return batch if times == 1 else tf.nest.map_structure(one, batch)
 
 
 #: Batches among which a typical one is sought.

@@ -93,6 +93,7 @@ def gather(folder: Path) -> Evidence:
         program=next((result.program for result in results if result.program), None),
         trace=_trace(folder) if "profiled" in plan.variants else None,
         usd_per_hour=plan.usd_per_hour,
+        storage=plan.storage,
         answers=_answers(evidence_path(folder)),
     )
 

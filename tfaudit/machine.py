@@ -32,6 +32,16 @@ def available_memory_bytes() -> int:
     return max(0, min(free))
 
 
+#: What Linux shows of accelerators: NVIDIA's, AMD's, TPUs, and any of them in Windows' subsystem.
+ACCELERATORS = ("nvidia[0-9]*", "kfd", "accel*", "vfio/[0-9]*", "dxg")
+
+
+def may_have_accelerator(devices: Path = Path("/dev")) -> bool:
+    """Whether this looks like a machine with one; only TensorFlow knows whether it can use it."""
+    apple = platform.system() == "Darwin" and platform.machine() == "arm64"
+    return apple or any(any(devices.glob(name)) for name in ACCELERATORS)
+
+
 def describe() -> Environment:
     """This machine and our own versions. Devices are for the children to see."""
     return Environment(

@@ -80,20 +80,24 @@ def batch_size(data: Any) -> Any:
     raise TypeError("The batches have no first dimension to count samples by.")
 
 
-def train(job: VariedJob, recorder: Any, probe: StepProbe | None = None) -> None:
-    """Run the job's loop until the recorder has `Enough` or the data has ended for good."""
+def train(job: VariedJob, recorder: Any, probe: StepProbe | None = None) -> Any:
+    """Run the job's loop until the recorder has `Enough` or the data has ended for good.
+
+    Returns the iterator that it last took batches from; None when it got to none.
+    """
+    retired = Retired()
     with contextlib.suppress(Enough):
         if job.train_step is not None:
-            _own_loop(job, recorder)
+            _own_loop(job, recorder, retired)
         else:
             assert probe is not None
-            _keras_loop(job, recorder, probe)
+            _keras_loop(job, recorder, probe, retired)
         recorder.end_of_data()
+    return retired.last
 
 
-def _own_loop(job: VariedJob, recorder: Recorder) -> None:
+def _own_loop(job: VariedJob, recorder: Recorder, retired: Retired) -> None:
     assert job.train_step is not None
-    retired = Retired()
     while True:
         recorder.begin_epoch()
         batches = iter(job.dataset)
@@ -130,15 +134,16 @@ class Retired:
 
     def __init__(self) -> None:
         self._iterators: list[Any] = []
+        self.last: Any = None
 
     def keep(self, iterator: Any) -> None:
         """Hold on to an iterator in use, unless that was done before."""
-        known = self._iterators and self._iterators[-1] is iterator
-        if not known and len(self._iterators) < self.MOST:
+        if iterator is not self.last and len(self._iterators) < self.MOST:
             self._iterators.append(iterator)
+        self.last = iterator
 
 
-def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
+def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe, retired: Retired) -> None:
     """Keras's own ``fit``, with its train function observed.
 
     The hook is the train function rather than a callback's ``on_train_batch_end``: a callback there
@@ -155,7 +160,6 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe) -> None:
         steps_per_call = int(getattr(model, "steps_per_execution", None) or 1)
         steps_per_epoch = job.fit.get("steps_per_epoch") or cardinality(job.dataset)
         progress = _Progress()
-        retired = Retired()
         if steps_per_call > 1 and not is_distributed(model):
             probe.count()
 

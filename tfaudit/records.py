@@ -144,6 +144,30 @@ class Environment(Record, frozen=True):
     versions: dict[str, str]
 
 
+class StoredKind(Record, frozen=True):
+    """Files of one kind in a folder; ``old_bytes`` is what those hold that were not written for a month."""
+
+    kind: str
+    count: int
+    bytes: int
+    old_bytes: int
+    newest_days: float
+    oldest_days: float
+
+
+class Stored(Record, frozen=True):
+    """What a folder holds that was named with ``--storage``.
+
+    ``old_folders`` has the bytes of old checkpoints, models and logs in the folders that hold most of them;
+    ``is_complete`` is False where looking took too long.
+    """
+
+    path: str
+    kinds: tuple[StoredKind, ...] = ()
+    old_folders: dict[str, int] = {}
+    is_complete: bool = True
+
+
 class Plan(Record, frozen=True):
     """What `tfaudit run` set out to do, written before the first child starts."""
 
@@ -155,6 +179,7 @@ class Plan(Record, frozen=True):
     source: Source
     machine: Environment
     usd_per_hour: float | None = None
+    storage: tuple[Stored, ...] = ()
     tfaudit_version: str = ""
     started_at: str = ""
 
@@ -457,6 +482,47 @@ class Compression(Record, frozen=True):
         return (1 - self.size_ratio) * self.storage_s / self.storage_bytes * 1e9
 
 
+class WeighedMap(Record, frozen=True):
+    """What one map of a pipeline costs: seconds per batch, one entry per round, by `Weighed`'s single thread.
+
+    ``stage`` is its place in `Program.pipeline`. ``from_input_s`` leaves out all that feeds it, which is held
+    in memory, ``from_output_s`` the map as well; ``compiled_s`` is the first with its function compiled by
+    XLA, empty where that was not tried or failed, as ``problem`` says in a sentence.
+    """
+
+    stage: int
+    from_input_s: tuple[float, ...] = ()
+    from_output_s: tuple[float, ...] = ()
+    compiled_s: tuple[float, ...] = ()
+    problem: str = ""
+
+
+class Weighed(Record, frozen=True):
+    """A ``tf.data`` pipeline weighed map by map, without training, one thread doing all of its work.
+
+    ``whole_s`` is what a batch takes, what a ``cache()`` holds aside; its rounds are those of ``maps``.
+    ``is_portable`` says that the pipeline, serialised and built again, gave a batch, as it must under the
+    tf.data service; None for other data. ``problem`` is a sentence on what could not be done.
+    """
+
+    whole_s: tuple[float, ...] = ()
+    maps: tuple[WeighedMap, ...] = ()
+    is_portable: bool | None = None
+    problem: str = ""
+
+
+class Tuned(Record, frozen=True):
+    """A value that AUTOTUNE chose for a stage of the baseline, as it was when the measurement ended.
+
+    ``stage`` is named as tf.data names it once it has rewritten the pipeline; ``parameter`` is
+    ``parallelism`` or ``buffer_size``.
+    """
+
+    stage: str
+    parameter: str
+    value: float
+
+
 class Kernel(Record, frozen=True):
     """The matrix of a dense or convolutional layer, by its Keras class in ``kind``.
 
@@ -528,7 +594,8 @@ class VariantResult(Record, frozen=True):
     ``traces`` counts how often the train step was traced into a graph, ``train_ops`` that graph's ops
     by type. ``alone`` says that it took no turns with the others, so that its blocks share no rounds
     with theirs. ``cache_filled`` says whether the pipeline's own caches were full before the clock started;
-    None without any. ``notes`` are sentences for the report.
+    None without any. ``tuned`` is None where TensorFlow does not tell what it chose. ``notes`` are sentences
+    for the report.
     """
 
     id: str
@@ -546,6 +613,8 @@ class VariantResult(Record, frozen=True):
     peak_device_bytes: int | None = None
     peak_host_bytes: int | None = None
     compression: Compression | None = None
+    weighed: Weighed | None = None
+    tuned: tuple[Tuned, ...] | None = None
     alone: bool = False
     cache_filled: bool | None = None
     notes: tuple[str, ...] = ()
@@ -598,7 +667,8 @@ class TargetSummary(Record, frozen=True):
 class VariantSummary(Record, frozen=True):
     """One row of the variants table. Rates count samples; ``batch_size`` is the mean over all steps.
 
-    ``purpose`` is what its steps are for: ``time``, ``log`` or ``trace``; only the first gives rates.
+    ``purpose`` is what it is for: to ``time`` steps, to ``log``, ``trace`` or ``weigh``; only the first gives
+    rates.
     ``compile_s`` is what the first step took beyond a steady one.
     """
 

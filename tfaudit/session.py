@@ -21,8 +21,10 @@ from .records import (
     Program,
     Record,
     Resolved,
+    Tuned,
     VariantEnvironment,
     WarmUp,
+    Weighed,
 )
 
 
@@ -40,6 +42,8 @@ class Found(Record, frozen=True, tag="found"):
     resolved: Resolved | None = None
     placement: Placement | None = None
     compression: Compression | None = None
+    weighed: Weighed | None = None
+    tuned: tuple[Tuned, ...] | None = None
     train_ops: dict[str, int] | None = None
     traces: int | None = None
     peak_device_bytes: int | None = None

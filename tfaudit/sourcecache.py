@@ -108,20 +108,17 @@ def _cached(dataset: Any, limits: Limits) -> CachedSources:
 def _filled(dataset: Any, graph: DatasetGraph, found: sources.Sources, limits: Limits) -> CachedSources:
     import tensorflow as tf
 
-    one_by_one = tf.data.Options()
-    one_by_one.experimental_optimization.apply_default_optimizations = False  # no prefetch, no threads
     fed: dict[str, Any] = {}
-    held: list[_Held] = []
+    held: list[Held] = []
     for stage in found.records:
-        source = _Held(graph.build(stage), sources.reader(graph, stage), limits)
-        for element in source.first.with_options(one_by_one):
-            source.bytes += sum(map(_size, element))
+        source = Held(graph.build(stage), sources.reader(graph, stage), limits)
+        source.fill()
         fed[stage] = source.lengthened()
         held.append(source)
 
     # Files are copied while the stages that read them run over their first paths. Where these are all paths,
     # what gives the paths stays as it is, shuffled anew in every epoch.
-    paths = {stage: _Held(graph.build(stage, fed=fed), "read_file", limits) for stage in found.paths}
+    paths = {stage: Held(graph.build(stage, fed=fed), "read_file", limits) for stage in found.paths}
     files = _Files(paths.values())
     copying = graph.with_paths(lambda path: tf.numpy_function(files.copy, [path], tf.string))
     for stage in found.files:
@@ -142,7 +139,7 @@ def _filled(dataset: Any, graph: DatasetGraph, found: sources.Sources, limits: L
     )
 
 
-class _Held:
+class Held:
     """A dataset whose ``first`` elements are cached while they are iterated for the first time."""
 
     def __init__(self, dataset: Any, name: str, limits: Limits) -> None:
@@ -162,6 +159,15 @@ class _Held:
 
         admitted = dataset.enumerate().take_while(has_room)
         self.first = admitted.map(lambda index, element: element).cache()
+
+    def fill(self) -> None:
+        """Read the elements to be held, which are counted in ``bytes``."""
+        import tensorflow as tf
+
+        one_by_one = tf.data.Options()
+        one_by_one.experimental_optimization.apply_default_optimizations = False  # no prefetch, no threads
+        for element in self.first.with_options(one_by_one):
+            self.bytes += sum(map(_size, element))
 
     def admit(self, index: int) -> bool:
         """Whether the element with that index, which is there, is held; the first False is the end."""
@@ -200,7 +206,7 @@ class _Held:
 class _Files:
     """Copies in memory of the files that some sources name."""
 
-    def __init__(self, named_by: Iterable[_Held]) -> None:
+    def __init__(self, named_by: Iterable[Held]) -> None:
         self.folder = f"ram://tfaudit/{next(_NUMBERS)}/"
         self.named_by = tuple(named_by)
         self.copied: set[bytes] = set()

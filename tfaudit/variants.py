@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from . import feeding
+from . import feeding, parallelism
 from .errors import UsageError
 from .job import VariedJob
 
@@ -19,8 +19,9 @@ Change = Callable[[VariedJob], VariedJob]
 class Variant:
     """``title`` and ``description`` come from the function's docstring.
 
-    ``dtype_policy`` is set before the user's code runs. ``purpose`` says what its steps are for:
-    ``time`` them, ``log`` their placement or ``trace`` them; only the first gives a rate.
+    ``dtype_policy`` is set before the user's code runs. ``purpose`` says what it is for: to ``time`` its
+    steps, to ``log`` their placement, to ``trace`` them, or to ``weigh`` the pipeline without any; only the
+    first gives a rate. ``for_accelerators`` says that it is run without one only where it is asked for.
     """
 
     id: str
@@ -29,12 +30,15 @@ class Variant:
     change: Change
     dtype_policy: str | None = None
     purpose: str = "time"
+    for_accelerators: bool = False
 
 
 VARIANTS: dict[str, Variant] = {}
 
 
-def variant(*, dtype_policy: str | None = None, purpose: str = "time") -> Callable[[Change], Change]:
+def variant(
+    *, dtype_policy: str | None = None, purpose: str = "time", for_accelerators: bool = False
+) -> Callable[[Change], Change]:
     """Register a change as a variant; the function's name with dashes is its id."""
 
     def register(change: Change) -> Change:
@@ -47,6 +51,7 @@ def variant(*, dtype_policy: str | None = None, purpose: str = "time") -> Callab
             change=change,
             dtype_policy=dtype_policy,
             purpose=purpose,
+            for_accelerators=for_accelerators,
         )
         return change
 
@@ -94,6 +99,16 @@ def constant_batch(job: VariedJob) -> VariedJob:
 
 
 @variant()
+def parallel_input(job: VariedJob) -> VariedJob:
+    """Its input in parallel and ahead.
+
+    ``num_parallel_calls=tf.data.AUTOTUNE`` for every map and interleave, and at the end
+    ``prefetch(tf.data.AUTOTUNE)``, where the pipeline lacks them.
+    """
+    return parallelism.in_parallel(job)
+
+
+@variant()
 def source_cached(job: VariedJob) -> VariedJob:
     """Its source in memory.
 
@@ -119,6 +134,21 @@ def source_cached_input_only(job: VariedJob) -> VariedJob:
     What the pipeline can deliver if its storage costs nothing: fetching told apart from preprocessing.
     """
     return input_only(feeding.cache_sources(job))
+
+
+@variant(for_accelerators=True)
+def batch_x2(job: VariedJob) -> VariedJob:
+    """Cached input in batches of twice the size.
+
+    Whether the device has room and use for them; what the model learns from them is another matter.
+    """
+    return feeding.repeat_first_batch(job, times=2)
+
+
+@variant(for_accelerators=True)
+def batch_x4(job: VariedJob) -> VariedJob:
+    """Cached input in batches of four times the size."""
+    return feeding.repeat_first_batch(job, times=4)
 
 
 @variant(dtype_policy="mixed_bfloat16")
@@ -153,6 +183,15 @@ def placement(job: VariedJob) -> VariedJob:
     """On which device each op runs.
 
     A few untimed steps with ``tf.debugging.set_log_device_placement``.
+    """
+    return job
+
+
+@variant(purpose="weigh")
+def weighed(job: VariedJob) -> VariedJob:
+    """Its pipeline map by map.
+
+    Without training, in one thread: what each map costs, and what XLA makes of it.
     """
     return job
 

@@ -16,12 +16,13 @@ from typing import Any, NoReturn
 from . import failures, measure, target
 from .feeding import fill_caches, is_dataset, keep_file_caches_in
 from .job import VariedJob
-from .program import callbacks, compression, placement
+from .program import callbacks, compression, placement, tuning
 from .program import job as jobs
 from .recorders import WARM_UP_STEPS, Logging, Timing, Tracing
 from .records import Compression, Placement, VariantRequest, read
 from .session import Channel, Done, Failed, Found, PhaseStarted, child_end
 from .variants import VARIANTS, Variant
+from .weighing import weigh
 
 #: What the user's program finds in its environment. An audit touches no network and opens no window:
 #: trackers are told to stay silent. GPU memory is taken as needed, so that several children fit.
@@ -99,7 +100,12 @@ class Worker:
     def _measure(self, job: VariedJob) -> None:
         kept, facts = callbacks.split(job.fit.get("callbacks"))
         job = replace(job, fit={**job.fit, "callbacks": kept})
-        self.channel.send(Found(program=jobs.describe(job, facts), environment=jobs.environment()))
+        program = jobs.describe(job, facts)
+        self.channel.send(Found(program=program, environment=jobs.environment()))
+        if self.variant.purpose == "weigh":
+            self._enter("weigh")
+            self.channel.send(Found(weighed=weigh(job.dataset, program)))
+            return
         given = job.dataset
         job = apply(self.variant, job)
         filled = fill_caches(job.dataset) if job.dataset is given and self.variant.purpose == "time" else None
@@ -108,7 +114,7 @@ class Worker:
         if job.train_step is None:
             probe = measure.StepProbe(job.model.train_step if job.trains else no_step, job.constant)
         recorder = self._recorder(job)
-        measure.train(job, recorder, probe)
+        last = measure.train(job, recorder, probe)
         if isinstance(recorder, Tracing):
             recorder.stop()
         self._enter("finish")
@@ -124,6 +130,7 @@ class Worker:
                 peak_host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT,
                 placement=self._placement(),
                 compression=self._compression(job),  # after the placement log was read
+                tuned=tuning.chosen(last) if self.variant.id == "baseline" else None,
             )
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from checks.builders import CPU, GPU, SERIAL, block, evidence, failed, judged, m
 from msgspec.structs import replace
 
 from tfaudit.evidence import Evidence
-from tfaudit.records import Stage, Status, VariantResult, Work
+from tfaudit.records import Stage, Status, VariantResult, Weighed, WeighedMap, Work
 
 SERIAL_MAP = Stage(op="map", function="decode", location="/project/data.py:12")
 PARALLEL_MAP = Stage(op="map", function="decode", num_parallel_calls=-1)
@@ -72,6 +73,28 @@ CASES = {
         evidence(program=UNPREFETCHED, baseline=100.0, cached_input=104.0),
         Status.PASS,
     ),
+    "adding what is missing gains a quarter": (
+        evidence(program=SERIAL, baseline=100.0, parallel_input=126.0, cached_input=200.0),
+        Status.FAIL,
+    ),
+    "adding it gains less": (
+        evidence(program=SERIAL, baseline=100.0, parallel_input=124.0, cached_input=200.0),
+        Status.WARN,
+    ),
+    "adding it gains 6 %": (
+        evidence(program=SERIAL, baseline=100.0, parallel_input=106.0, cached_input=200.0),
+        Status.WARN,
+    ),
+    "adding it gains 4 %": (
+        evidence(program=SERIAL, baseline=100.0, parallel_input=104.0, cached_input=200.0),
+        Status.PASS,
+    ),
+    "adding it failed": (
+        evidence(
+            failed("parallel-input", "raised", "measure"), program=SERIAL, baseline=100.0, cached_input=126.0
+        ),
+        Status.FAIL,
+    ),
     "a serial interleave": (evidence(program=program(Stage(op="interleave"), BATCH, PREFETCH)), Status.WARN),
     "a serial filter cannot be parallel": (
         evidence(program=program(Stage(op="filter"), PREFETCH)),
@@ -97,6 +120,12 @@ def test_parallel_pipeline(case: str) -> None:
 def test_the_cost_is_not_weighed_by_a_variant_that_failed_at_once() -> None:
     cut_short = failed("cached-input", "killed", "measure", 140.0)
     assert judged("4.1", evidence(cut_short, program=SERIAL, baseline=100.0)).status == Status.WARN
+
+
+def test_the_gain_of_adding_what_is_missing_is_no_bound() -> None:
+    result = judged("4.1", evidence(program=SERIAL, baseline=100.0, parallel_input=150.0))
+    assert result.summary == "Found: map(decode) runs serially. With them the job is 1.50× as fast."
+    assert (result.gain is not None, result.gain_is_bound) == (True, False)
 
 
 def test_the_stages_are_named_with_the_lines_that_mend_them() -> None:
@@ -158,7 +187,34 @@ def given(*stages: Stage, cached: float | None = 140.0, **fields: Any) -> Eviden
     return evidence(program=program(*stages, BATCH, PREFETCH), **rates, **fields)
 
 
+def weighed(*shares: float, rounds: int = 3, **fields: Any) -> VariantResult:
+    """Maps that take those shares of a batch of 10 ms, the first stages of the pipeline; ``saved`` by XLA."""
+    saved = fields.pop("saved", None)
+    maps = tuple(
+        WeighedMap(
+            stage=number,
+            from_input_s=(0.01,) * rounds,
+            from_output_s=(0.01 * (1 - share),) * rounds,
+            compiled_s=() if saved is None else (0.01 * (1 - saved),) * rounds,
+            problem=fields.get("problem", ""),
+        )
+        for number, share in enumerate(shares)
+    )
+    found = Weighed(whole_s=(0.01,) * rounds, maps=maps, is_portable=True)
+    return VariantResult(id="weighed", status="measured", weighed=found)
+
+
+def given_weights(result: VariantResult, *stages: Stage, cached: float = 140.0, **fields: Any) -> Evidence:
+    """As `given`, with the maps weighed."""
+    fields = {"baseline": 100.0, "cached_input": cached, **fields}
+    return evidence(result, program=program(*stages, BATCH, PREFETCH), **fields)
+
+
 PREPARATION = {
+    "it takes 5 % of the work": (given_weights(weighed(0.05), DECODE), Status.WARN),
+    "it takes 4.9 %": (given_weights(weighed(0.049), DECODE), Status.PASS),
+    "it takes 4.9 % in too few rounds": (given_weights(weighed(0.049, rounds=2), DECODE), Status.WARN),
+    "another takes little": (given_weights(weighed(0.5, 0.01), DECODE, mapped("r", RESIZES)), Status.WARN),
     "decoding in every epoch, and input costs 6 %": (given(DECODE, AUGMENT, cached=106.0), Status.WARN),
     "the same, and it costs 4 %": (given(DECODE, AUGMENT, cached=104.0), Status.PASS),
     "the same, at twice the rate": (given(DECODE, AUGMENT, cached=200.0), Status.WARN),
@@ -197,6 +253,17 @@ def test_data_preparation(case: str) -> None:
     """4.2: the same work in every epoch, weighed by what cached input gives."""
     found, status = PREPARATION[case]
     assert judged("4.2", found).status == status
+
+
+def test_the_share_of_the_work_is_told_and_a_light_map_is_not_blamed() -> None:
+    result = judged("4.2", given_weights(weighed(0.342, 0.01), DECODE, mapped("resize", RESIZES)))
+    assert result.summary == (
+        "The same work is done in every epoch: map(decode) (34 % of the pipeline's work)."
+    )
+    assert ".map(decode" in result.fix
+    assert ("takes: map(decode)", "34 % of the pipeline's work (34–34 %), 3.42 ms per batch") in [
+        (fact.name, fact.value) for fact in result.facts
+    ]
 
 
 def test_a_cache_goes_behind_the_map_and_before_what_changes_the_order() -> None:
@@ -244,6 +311,14 @@ ON_DEVICE = {
     "augmenting, and it costs 4 %": (given(DECODE, AUGMENT, cached=104.0, devices=(CPU, GPU)), Status.PASS),
     "not weighed": (given(DECODE, AUGMENT, cached=None, devices=(CPU, GPU)), Status.UNKNOWN),
     "no accelerator": (given(DECODE, AUGMENT), Status.NOT_APPLICABLE),
+    "it takes 5 % of the work": (
+        given_weights(weighed(0.0, 0.05), DECODE, AUGMENT, devices=(CPU, GPU)),
+        Status.WARN,
+    ),
+    "it takes 4.9 %": (
+        given_weights(weighed(0.0, 0.049), DECODE, AUGMENT, devices=(CPU, GPU)),
+        Status.PASS,
+    ),
     "only decoding": (given(DECODE, devices=(CPU, GPU)), Status.PASS),
     "followed by what only the CPU does": (given(AUGMENT, DECODE, devices=(CPU, GPU)), Status.PASS),
     "shapes vary before batch": (
@@ -279,11 +354,9 @@ def test_work_for_accelerator(case: str) -> None:
     assert judged("4.3", found).status == status
 
 
-def test_what_an_accelerator_could_do_is_told_without_one_as_an_estimate() -> None:
+def test_what_an_accelerator_could_do_is_told_without_one() -> None:
     result = judged("4.3", given(DECODE, AUGMENT))
-    assert result.summary == (
-        "This machine has no accelerator. On one, map(augment) could be done there (an estimate)."
-    )
+    assert result.summary == ("This machine has no accelerator. On one, map(augment) could be done there.")
     assert result.gain is None
 
 
@@ -293,6 +366,18 @@ def test_the_train_step_is_given_the_map() -> None:
 
 
 COMPILABLE = {
+    "compiling saves 5 % of the work": (given_weights(weighed(0.5, saved=0.051), AUGMENT), Status.WARN),
+    "it saves 4.9 %": (given_weights(weighed(0.5, saved=0.049), AUGMENT), Status.PASS),
+    "it saves half, and input costs 4 %": (
+        given_weights(weighed(0.9, saved=0.5), AUGMENT, cached=104.0),
+        Status.PASS,
+    ),
+    "it saves half, and what input costs is not known": (
+        evidence(weighed(0.9, saved=0.5), program=program(AUGMENT, BATCH, PREFETCH), baseline=100.0),
+        Status.UNKNOWN,
+    ),
+    "it costs": (given_weights(weighed(0.5, saved=-0.5), AUGMENT), Status.PASS),
+    "XLA refused": (given_weights(weighed(0.5, problem="XLA did not compile it"), AUGMENT), Status.PASS),
     "augmenting, and input costs 6 %": (given(AUGMENT, cached=106.0), Status.UNKNOWN),
     "augmenting, and it costs 4 %": (given(AUGMENT, cached=104.0), Status.PASS),
     "only decoding": (given(DECODE), Status.PASS),
@@ -309,18 +394,27 @@ COMPILABLE = {
 
 @pytest.mark.parametrize("case", COMPILABLE)
 def test_compilable_input(case: str) -> None:
-    """4.5: what XLA could compile is told, and never warned of: what it gives is not measured."""
+    """4.5: what compiling saves of the pipeline's work, where input costs the job something."""
     found, status = COMPILABLE[case]
     assert judged("4.5", found).status == status
 
 
 def test_what_xla_could_compile_is_named_with_the_line_to_try() -> None:
     result = judged("4.5", given(DECODE, AUGMENT))
-    assert result.summary == "XLA could compile map(augment). What that gives is not measured: try it."
+    assert result.summary == (
+        "XLA could compile map(augment). The variant weighed was not run: this audit was not asked for it."
+    )
     assert result.fix == (".map(tf.function(augment, jit_compile=True), num_parallel_calls=tf.data.AUTOTUNE)")
     assert ("xla could not compile more of: map(decode)", "no kernel for DecodeJpeg, ParseExampleV2") in [
         (fact.name, fact.value) for fact in result.facts
     ]
+
+
+def test_what_compiling_saves_is_told_with_the_line_that_does_it() -> None:
+    result = judged("4.5", given_weights(weighed(0.5, saved=0.3), AUGMENT))
+    assert result.summary == "Compiling saves the pipeline some of its work: map(augment) 30 %."
+    assert result.fix == (".map(tf.function(augment, jit_compile=True), num_parallel_calls=tf.data.AUTOTUNE)")
+    assert result.gain_is_bound
 
 
 # --------------------------------------------------------------------------------------------------
@@ -377,3 +471,26 @@ def test_the_cores_that_would_keep_up_are_counted() -> None:
     assert judged("4.4", evidence(loaded("baseline", 100.0, 4.0), CACHED)).summary.endswith(
         "How many would do was not measured."
     )
+
+
+SERVICE = {
+    "nothing known": (None, program(PARALLEL_MAP), None),
+    "not tried": (Weighed(), program(PARALLEL_MAP), None),
+    "it gave a batch": (Weighed(is_portable=True), program(PARALLEL_MAP), "yes: "),
+    "Python": (Weighed(is_portable=True), program(Stage(op="from_generator", python=True)), "no: from_gen"),
+    "it cannot": (Weighed(is_portable=False, problem="A table."), program(PARALLEL_MAP), "no: A table."),
+}
+
+
+@pytest.mark.parametrize("case", SERVICE)
+def test_whether_the_service_could_run_the_pipeline_is_told(case: str) -> None:
+    """4.4: only a pipeline that can is advised to move to other machines."""
+    found, job, told = SERVICE[case]
+    others: Sequence[VariantResult] = (
+        [VariantResult(id="weighed", status="measured", weighed=found)] if found else []
+    )
+    loads = (loaded("baseline", 100.0, 4.0), CACHED, loaded("input-only", 120.0, 4.0))
+    result = judged("4.4", evidence(*loads, *others, program=job))
+    facts = [str(fact.value) for fact in result.facts if "service" in fact.name]
+    assert [fact[: len(told or "")] for fact in facts] == ([told] if told else [])
+    assert ("distribute" in result.fix) == bool(told and told.startswith("yes"))

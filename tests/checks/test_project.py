@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from checks.builders import callback, evidence, failed, judged, program
+from msgspec.structs import replace
 
 from tfaudit.evidence import Evidence
-from tfaudit.records import Source, Status
+from tfaudit.records import Source, Status, Stored, StoredKind
 
 
 def of(*callbacks: Any, form: str = "script", **source: Any) -> Evidence:
@@ -136,3 +137,37 @@ def test_the_tuner_is_named_with_its_place() -> None:
 def test_unused_storage(given: Evidence) -> None:
     """7.3"""
     assert judged("7.3", given).status == Status.MANUAL
+
+
+def storing(old_bytes: int, kind: str = "checkpoints and models", complete: bool = True) -> Evidence:
+    """A folder of 2 GB, of which so much is old."""
+    found = StoredKind(kind, 3, 2 * 10**9, old_bytes, newest_days=1.2, oldest_days=40.6)
+    stored = Stored("runs", (found,), {"runs/old ones": old_bytes}, is_complete=complete)
+    return replace(evidence(program=program()), storage=(stored,))
+
+
+STORED = {
+    "1 GB is old": (storing(10**9), Status.WARN),
+    "less is old": (storing(10**9 - 1), Status.PASS),
+    "old data sets": (storing(10**9, "other"), Status.PASS),
+    "too much to see": (storing(0, complete=False), Status.UNKNOWN),
+    "enough of it seen": (storing(10**9, complete=False), Status.WARN),
+}
+
+
+@pytest.mark.parametrize("case", STORED)
+def test_named_storage(case: str) -> None:
+    """7.3: old checkpoints, models and logs in the folders that were named."""
+    given, status = STORED[case]
+    assert judged("7.3", given).status == status
+
+
+def test_what_is_old_is_named_with_the_command_that_lists_it() -> None:
+    result = judged("7.3", storing(1_500_000_000))
+    assert result.summary == (
+        "Of 1.86 GiB of checkpoints, models and logs, 1.40 GiB were not written for 30 days."
+    )
+    assert result.fix == "find 'runs/old ones' -type f -mtime +30  # is it needed?"
+    assert ("folder: runs: checkpoints and models", "1.86 GiB in 3 files, written 1 to 41 days ago") in [
+        (fact.name, fact.value) for fact in result.facts
+    ]

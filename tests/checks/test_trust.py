@@ -6,7 +6,7 @@ import pytest
 from checks.builders import CPU, GPU, RESOLVED, callback, evidence, failed, judged, learned, measured, program
 from msgspec.structs import replace
 
-from tfaudit.records import Status
+from tfaudit.records import Status, Tuned
 
 LEARNED = learned("baseline", {8: 1.0}, {8: 1.1})
 
@@ -27,6 +27,13 @@ CASES = {
         evidence(failed("cached-input", "unsupported"), baseline=100.0),
         Status.PASS,
     ),
+    "8.2 a larger batch did not fit": (
+        "8.2",
+        evidence(failed("batch-x4", "memory"), baseline=100.0),
+        Status.PASS,
+    ),
+    "8.2 another did not fit": ("8.2", evidence(failed("xla", "memory"), baseline=100.0), Status.WARN),
+    "8.2 a larger batch raised": ("8.2", evidence(failed("batch-x4", "raised"), baseline=100.0), Status.WARN),
     "8.2 nothing was run": ("8.2", evidence(), Status.UNKNOWN),
     "8.4 all in force": ("8.4", evidence(baseline=100.0, xla=100.0), Status.PASS),
     "8.4 one took no effect": ("8.4", evidence(failed("xla", "not-applied"), baseline=100.0), Status.PASS),
@@ -119,6 +126,14 @@ def test_variants_without_an_effect_are_named() -> None:
     result = judged("8.4", evidence(failed("xla", "not-applied"), baseline=100.0))
     assert result.summary == "Told apart from the others, since they took no effect: xla."
     assert ("no effect: xla", "xla ended: not-applied.") in [(fact.name, fact.value) for fact in result.facts]
+
+
+def test_what_autotune_chose_is_listed() -> None:
+    tuned = (Tuned("ParallelMapV2", "parallelism", 2.0), Tuned("Prefetch", "buffer_size", 4.0))
+    result = judged("8.4", evidence(measured("baseline", tuned=tuned)))
+    facts = {fact.name: fact.value for fact in result.facts}
+    assert facts["autotune chose: parallelism of ParallelMapV2"] == 2.0
+    assert facts["autotune chose: buffer_size of Prefetch"] == 4.0
 
 
 def test_traces_are_listed_by_variant() -> None:

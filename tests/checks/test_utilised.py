@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks.builders import BLOCKS, CPU, GPU, SERIAL, block, evidence, judged, measured, usage
+from checks.builders import BLOCKS, CPU, GPU, SERIAL, block, evidence, failed, judged, measured, usage
 from checks.traces import device, step, summary, traced
 
 from tfaudit import checking
@@ -34,6 +34,11 @@ def on_gpu(*gpus: DeviceUsage, peak: int | None = None, **given: Any) -> Evidenc
     """A machine with a GPU, what the driver tells of it and what TensorFlow does; memory in GiB."""
     baseline = under(usage(devices=gpus), peak_device_bytes=peak and peak * GIB)
     return evidence(baseline, **{"devices": (CPU, GPU), **given})
+
+
+def larger(twice: float, four_times: float) -> Evidence:
+    """A GPU half empty, and what larger batches give where cached input gives 100."""
+    return on_gpu(gpu(), peak=49, cached_input=100.0, batch_x2=twice, batch_x4=four_times)
 
 
 def both(driver: float, idle: float) -> Evidence:
@@ -68,6 +73,9 @@ CASES = {
     "1.5 nobody tells the size": ("1.5", on_gpu(peak=49), Status.UNKNOWN),
     "1.5 the driver tells neither": ("1.5", on_gpu(gpu(total=None), peak=49), Status.UNKNOWN),
     "1.5 only the size": ("1.5", on_gpu(gpu()), Status.UNKNOWN),
+    "1.5 less than half, larger batches gain 5 %": ("1.5", larger(105.0, 105.0), Status.WARN),
+    "1.5 less than half, they gain 4 %": ("1.5", larger(104.0, 104.0), Status.PASS),
+    "1.5 less than half, the largest gains": ("1.5", larger(104.0, 110.0), Status.WARN),
     "1.5 no accelerator": ("1.5", evidence(under(usage())), Status.NOT_APPLICABLE),
     "1.5 no baseline": ("1.5", evidence(devices=(CPU, GPU)), Status.UNKNOWN),
     "1.6 driver 95 %": ("1.6", on_gpu(gpu(0.95)), Status.PASS),
@@ -282,3 +290,14 @@ def test_the_file_continues_section_1() -> None:
     assert {checking.load()[name].section for name in ("device-memory", "gpu-utilisation")} == {
         "Performance analysis"
     }
+
+
+def test_larger_batches_that_do_not_fit_are_told_of() -> None:
+    """1.5: also without an accelerator, where somebody asked for them."""
+    found = evidence(failed("batch-x4", "memory", "build"), cached_input=100.0, batch_x2=130.0)
+    result = judged("1.5", found)
+    assert result.status == Status.NOT_APPLICABLE
+    assert [(fact.name, fact.value) for fact in result.facts] == [
+        ("batches of 2 times the size over cached input", pytest.approx(1.3)),
+        ("batches of 4 times the size", "batch-x4 ended: memory."),
+    ]

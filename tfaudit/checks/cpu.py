@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..checking import Outcome, check, failed, not_applicable, passed, percent, unknown, warned
 from ..evidence import NO_ACCELERATOR, Evidence
+from ..mapcosts import WORTH_SHARE, MapCost, in_words, map_costs
 from ..program import moves
 from ..records import Interval, Program, Stage, Work
 from ..report import numbers
@@ -30,17 +31,18 @@ MOST_OF_MEMORY = 0.5
 @check(
     number="4.1",
     needs=("program",),
-    uses=("baseline", "cached-input"),
-    threshold=f"a stage that could be parallel, or no prefetch at the end, while cached input gives:"
-    f" {GAIN_RULE}",
+    uses=("baseline", "parallel-input", "cached-input"),
+    threshold=f"a stage that could be parallel, or no prefetch at the end, and adding them gives:"
+    f" {GAIN_RULE}; where that was not measured, cached input instead",
 )
 def parallel_pipeline(evidence: Evidence) -> Outcome:
     """Prefetch and parallel calls
 
     What it looks at
     The stages of the tf.data pipeline: map and interleave without num_parallel_calls, and a last stage
-    that is no prefetch. Weighed by what cached input would give; what TensorFlow mends by itself, maps that
-    keep no state and the prefetch, warns at most.
+    that is no prefetch; and how fast the job is with both added. Where that was not measured, it is weighed
+    by what cached input would give; what TensorFlow mends by itself, maps that keep no state and the
+    prefetch, then warns at most.
 
     Why it matters
     A serial stage uses one core however many there are, and without a prefetch the accelerator waits
@@ -57,8 +59,13 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
     faults, advice = pipeline_faults(program)
     if not faults:
         return passed("Every stage that can be parallel is, and a prefetch ends the pipeline.")
-    gain = input_gain(evidence)
     summary, fix = f"Found: {'; '.join(faults)}.", "\n".join(advice)
+    added = (
+        None if evidence.why_missing("parallel-input") else evidence.ratio("parallel-input", to="baseline")
+    )
+    if added is not None:
+        return _parallel_gain(summary, fix, added, faults)
+    gain = input_gain(evidence)
     if gain is None:
         return warned(f"{summary} What it costs was not measured.", fix=fix, fault=faults)
     facts = {"fault": faults, "cached_input_over_baseline_ratio": gain}
@@ -69,6 +76,15 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
     if gain.low >= WARN_GAIN:
         return warned(summary, fix=fix, at_most=gain, **facts)
     return passed(f"{summary} It costs nothing measurable here.", **facts)
+
+
+def _parallel_gain(summary: str, fix: str, gain: Interval, faults: list[str]) -> Outcome:
+    """The verdict by what adding what is missing was measured to give."""
+    facts = {"fault": faults, "with_them_over_baseline_ratio": gain}
+    if gain.low < WARN_GAIN:
+        return passed(f"{summary} Adding what is missing gains nothing measurable here.", **facts)
+    judge = failed if gain.low >= FAIL_GAIN else warned
+    return judge(f"{summary} With them the job is {gain.median:.2f}× as fast.", fix=fix, gain=gain, **facts)
 
 
 def mended_by_tensorflow(program: Program) -> bool:
@@ -124,9 +140,10 @@ PREPARATION_QUESTION = "Is all work that is the same in every epoch done once, b
 @check(
     number="4.2",
     needs=("program", "baseline"),
-    uses=("cached-input", "constant-batch", "source-cached", "machine"),
-    threshold="a map that does the same in every epoch and is not kept by a cache(), while cached input"
-    f" gives: lower end of the interval ≥ {WARN_GAIN:g}× warns",
+    uses=("cached-input", "constant-batch", "source-cached", "weighed", "machine"),
+    threshold="a map that does the same in every epoch, is not kept by a cache() and takes"
+    f" ≥ {percent(WORTH_SHARE)} of the pipeline's work, while cached input gives: lower end of the interval"
+    f" ≥ {WARN_GAIN:g}× warns",
     question=PREPARATION_QUESTION,
 )
 def data_preparation(evidence: Evidence) -> Outcome:
@@ -136,7 +153,8 @@ def data_preparation(evidence: Evidence) -> Outcome:
     The functions of the pipeline's maps, op by op: those that draw no random numbers, keep no state, run no
     Python and come before anything that does, so that they give the same in every epoch; maps that only
     reshape or scale aside, and what lies before a cache(). A map that decodes and then draws random numbers
-    could be split. Weighed by what cached input would give, which bounds what all maps together cost.
+    could be split. How much of the pipeline's work each takes is measured, in one thread, with what feeds it
+    held in memory, and then what it gives. What cached input gives bounds what all of it costs the job.
 
     Why it matters
     Such work is paid for in every epoch, and on a machine that is rented for its accelerator. Done once, on
@@ -150,24 +168,49 @@ def data_preparation(evidence: Evidence) -> Outcome:
     assert program is not None
     if program.data_kind != "tf.data":
         return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
-    gain, found = input_gain(evidence), moves.preparable(program)
+    gain, found, costs = input_gain(evidence), moves.preparable(program), map_costs(evidence)
     facts = {
         "the_same_in_every_epoch": {described(stage): _bytes_per_element(stage) for stage in found},
+        **_weights(found, costs),
         "cached_input_over_baseline_ratio": gain,
         **_preparing(evidence),
     }
-    costs = gain is None or gain.low >= WARN_GAIN
-    if not found and costs and (unsure := _unsure(program)):
+    matters = gain is None or gain.low >= WARN_GAIN
+    if not found and matters and (unsure := _unsure(program)):
         return unknown(f"Whether these do the same in every epoch cannot be told: {unsure}.", **facts)
     if not found:
         return passed("No map does the same costly work in every epoch.", **facts)
     names = ", ".join(described(stage) for stage in found)
     if gain is None:
         return unknown(f"What {names} costs was not measured. {_why_no_gain(evidence)}", **facts)
-    if not costs:
+    if not matters:
         return passed(f"{names} does the same in every epoch, but costs nothing measurable here.", **facts)
-    fix = _cache_after(evidence, found[-1])
-    return warned(f"The same work is done in every epoch: {names}.", fix=fix, at_most=gain, **facts)
+    heavy = _heavy(found, costs)
+    if not heavy:
+        return passed(f"{names} does the same in every epoch, but hardly any of the work.", **facts)
+    fix = _cache_after(evidence, heavy[-1])
+    summary = f"The same work is done in every epoch: {_with_shares(heavy, costs)}."
+    return warned(summary, fix=fix, at_most=gain, **facts)
+
+
+def _heavy(found: list[Stage], costs: dict[Stage, MapCost]) -> list[Stage]:
+    """The stages that are not certain to take little of the pipeline's work."""
+    return [stage for stage in found if stage not in costs or not costs[stage].is_light]
+
+
+def _with_shares(found: list[Stage], costs: dict[Stage, MapCost]) -> str:
+    """``map(decode) (34 % of the pipeline's work)``, as far as it was weighed."""
+    return ", ".join(
+        f"{described(stage)} ({percent(max(0.0, costs[stage].share.median))} of the pipeline's work)"
+        if stage in costs
+        else described(stage)
+        for stage in found
+    )
+
+
+def _weights(found: list[Stage], costs: dict[Stage, MapCost]) -> dict[str, dict[str, str]]:
+    """What the stages cost, as facts."""
+    return {"takes": {described(stage): in_words(costs[stage]) for stage in found if stage in costs}}
 
 
 def _unsure(program: Program) -> str:
@@ -249,17 +292,19 @@ def _room_bytes(evidence: Evidence) -> int:
 @check(
     number="4.3",
     needs=("program", "baseline", "machine"),
-    uses=("cached-input", "constant-batch", "source-cached"),
-    threshold="maps at the pipeline's end with kernels for an accelerator throughout, while cached input"
-    f" gives: lower end of the interval ≥ {WARN_GAIN:g}× warns",
+    uses=("cached-input", "constant-batch", "source-cached", "weighed"),
+    threshold="maps at the pipeline's end with kernels for an accelerator throughout, which take"
+    f" ≥ {percent(WORTH_SHARE)} of the pipeline's work, while cached input gives: lower end of the interval"
+    f" ≥ {WARN_GAIN:g}× warns",
 )
 def work_for_accelerator(evidence: Evidence) -> Outcome:
     """Work for the accelerator
 
     What it looks at
     The last maps of the pipeline: whether TensorFlow or XLA has a kernel for a GPU for each op in them,
-    whether whole batches could be treated alike, and whether the elements that would then be copied are not
-    much larger than those copied now. The kernels are those that are registered in the installed TensorFlow.
+    whether whole batches could be treated alike, whether the elements that would then be copied are not much
+    larger than those copied now, and how much of the pipeline's work they take. The kernels are those that
+    are registered in the installed TensorFlow.
 
     Why it matters
     An accelerator that waits for input has time to spare, and flips, crops and scales a batch in a fraction
@@ -273,13 +318,14 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
     assert program is not None
     if program.data_kind != "tf.data":
         return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
-    found, gain = moves.movable(program), input_gain(evidence)
+    found, gain, costs = moves.movable(program), input_gain(evidence), map_costs(evidence)
     names = ", ".join(described(stage) for stage in found)
     facts: dict[str, object] = {
-        "has_kernels_for_an_accelerator": {described(stage): _copied(stage) for stage in found}
+        "has_kernels_for_an_accelerator": {described(stage): _copied(stage) for stage in found},
+        **_weights(found, costs),
     }
     if not evidence.accelerators:
-        there = f" On one, {names} could be done there (an estimate)." if found else ""
+        there = f" On one, {_with_shares(found, costs)} could be done there." if found else ""
         return not_applicable(f"{NO_ACCELERATOR}{there}", **facts)
     facts |= {"cached_input_over_baseline_ratio": gain, **_preparing(evidence)}
     if moves.unread(program) or any(work.not_on_accelerator is None for work in _read(program)):
@@ -290,8 +336,12 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
         return unknown(f"What {names} costs was not measured. {_why_no_gain(evidence)}", **facts)
     if gain.low < WARN_GAIN:
         return passed(f"The accelerator could do {names}, but that costs nothing measurable here.", **facts)
-    summary = f"The accelerator waits for input and could do {names} itself (an estimate, not measured)."
-    return warned(summary, fix=_in_train_step(found), at_most=gain, **facts)
+    heavy = _heavy(found, costs)
+    if not heavy:
+        return passed(f"The accelerator could do {names}, but that is hardly any of the work.", **facts)
+    shares = _with_shares(heavy, costs)
+    summary = f"The accelerator waits for input and could do {shares} itself (there it was not tried)."
+    return warned(summary, fix=_in_train_step(heavy), at_most=gain, **facts)
 
 
 def _read(program: Program) -> list[Work]:
@@ -332,7 +382,7 @@ def _job_cores(evidence: Evidence, name: str) -> float | None:
 @check(
     number="4.4",
     needs=("baseline", "cached-input"),
-    uses=("input-only",),
+    uses=("input-only", "weighed", "program"),
     threshold=f"cached input gives ≥ {WARN_GAIN:g}× (lower end of the interval) and cores are"
     f" ≥ {percent(SATURATED)} busy: warns",
     question="Has the job been tried with more or faster CPU cores per accelerator?",
@@ -344,7 +394,8 @@ def other_cpus(evidence: Evidence) -> Outcome:
     Whether training waits for input while the cores are busy, and how many cores would end that: those that
     iterating the data alone keeps busy, for its rate, scaled up to the rate of cached input, and those that
     training on cached input takes besides. That is the ceiling: beyond it the pipeline is not what limits.
-    Whether the pipeline could run on other machines, under the tf.data service, is not tried.
+    Whether the pipeline could run on other machines, under the tf.data service: it is serialised and built
+    again, as the service's workers do, and must give a batch; Python functions would stay behind.
 
     Why it matters
     Instances with the same accelerator come with different numbers of cores. Where cores limit, more of them
@@ -368,6 +419,7 @@ def other_cpus(evidence: Evidence) -> Outcome:
         "cores_used_by_the_job": during.job_cores if during else None,
         "cores_to_feed_the_rate_of_cached_input": feeding,
         "cores_used_on_cached_input": training,
+        "could_run_under_the_tf.data_service": under_service(evidence),
     }
     if gain.low < WARN_GAIN:
         uncertain = gain.median >= WARN_GAIN and gain.high >= FAIL_GAIN
@@ -392,6 +444,10 @@ def other_cpus(evidence: Evidence) -> Outcome:
     total = ceil(feeding + training)
     has = f"{during.core_limit:g}" if during.core_limit else "those there are"
     fix = f"About {total} cores in place of {has} (an estimate), once they do no more than they must (4.2)."
+    if (under_service(evidence) or "").startswith("yes"):
+        fix += (
+            " Or other machines prepare the data: dataset.apply(tf.data.experimental.service.distribute(…))."
+        )
     return warned(f"{summary} About {total} would keep up.", fix=fix, at_most=gain, **facts)
 
 
@@ -404,15 +460,28 @@ def cores_to_feed(evidence: Evidence) -> float | None:
     return target.median / (alone.median / used)
 
 
+def under_service(evidence: Evidence) -> str | None:
+    """Whether the tf.data service could run the pipeline, and why; None where that was not tried."""
+    result, program = evidence.variant("weighed"), evidence.program
+    weighed = result.weighed if result else None
+    if weighed is None or weighed.is_portable is None or program is None:
+        return None
+    if not weighed.is_portable:
+        return f"no: {weighed.problem}"
+    if python := [described(stage) for stage in program.pipeline if stage.python]:
+        return f"no: {', '.join(python)} runs Python of this process"
+    return "yes: serialised and built again, it gave a batch"
+
+
 COMPILING_QUESTION = "Has it been tried to compile the pipeline's functions, or is there nothing to gain?"
 
 
 @check(
     number="4.5",
     needs=("program", "baseline"),
-    uses=("cached-input", "constant-batch", "source-cached"),
-    threshold="maps that XLA could compile are named where cached input gives"
-    f" ≥ {WARN_GAIN:g}× (lower end of the interval); what compiling them gives is not measured",
+    uses=("cached-input", "constant-batch", "source-cached", "weighed"),
+    threshold=f"compiling a map saves ≥ {percent(WORTH_SHARE)} of the pipeline's work (lower end of the"
+    f" interval), while cached input gives: lower end ≥ {WARN_GAIN:g}× warns",
     question=COMPILING_QUESTION,
 )
 def compilable_input(evidence: Evidence) -> Outcome:
@@ -421,25 +490,27 @@ def compilable_input(evidence: Evidence) -> Outcome:
     What it looks at
     The maps that do more than a little: whether XLA has a kernel for each of their ops, in the registry of
     the installed TensorFlow, and whether their elements have static shapes. Reading, decoding and text are
-    none of XLA's business.
+    none of XLA's business. Those maps are compiled, and both forms timed in one thread, with what feeds them
+    held in memory.
 
     Why it matters
     A function of many small ops spends its time on starting them and on results in between; compiled, it is
     one loop over the data. For few large ops it changes nothing.
 
     How to fix
-    .map(tf.function(function, jit_compile=True)), then measure again: it may as well be slower.
+    .map(tf.function(function, jit_compile=True)), then measure the whole job again.
     """
     program = evidence.program
     assert program is not None
     if program.data_kind != "tf.data":
         return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
-    found, gain = moves.compilable(program), input_gain(evidence)
+    found, gain, costs = moves.compilable(program), input_gain(evidence), map_costs(evidence)
     names = ", ".join(described(stage) for stage in found)
     others = {described(stage): _not_in_xla(stage) for stage in moves.worked(program) if stage not in found}
     facts = {
         "xla_could_compile": [described(stage) for stage in found],
         "xla_could_not_compile_more_of": others,
+        "compiled": {described(stage): _compiled(costs[stage]) for stage in found if stage in costs},
         "cached_input_over_baseline_ratio": gain,
         **_preparing(evidence),
     }
@@ -449,12 +520,39 @@ def compilable_input(evidence: Evidence) -> Outcome:
         return passed("There is no map of any weight that XLA could compile.", **facts)
     if gain is not None and gain.low < WARN_GAIN:
         return passed(f"XLA could compile {names}, but that costs nothing measurable here.", **facts)
-    lines = [
-        f".map(tf.function({_quoted(stage)}, jit_compile=True), num_parallel_calls=tf.data.AUTOTUNE)"
-        for stage in found
-    ]
-    summary = f"XLA could compile {names}. What that gives is not measured: try it."
-    return unknown(summary, fix="\n".join(lines), **facts)
+    if all(stage in costs for stage in found):
+        worth = [stage for stage in found if _saves(costs[stage])]
+        if not worth:
+            return passed(f"Compiled by XLA, {names} would not save the pipeline any work.", **facts)
+        savings = ", ".join(f"{described(stage)} {_saved(costs[stage])}" for stage in worth)
+        summary = f"Compiling saves the pipeline some of its work: {savings}."
+        if gain is None:
+            return unknown(f"{summary} What input costs the job was not measured.", **facts)
+        return warned(summary, fix=_compiling(worth), at_most=gain, **facts)
+    why = evidence.why_missing("weighed") or "Compiling them was not tried."
+    return unknown(f"XLA could compile {names}. {why}", fix=_compiling(found), **facts)
+
+
+def _compiling(found: list[Stage]) -> str:
+    """The lines that compile maps."""
+    calls = ".map(tf.function({}, jit_compile=True), num_parallel_calls=tf.data.AUTOTUNE)"
+    return "\n".join(calls.format(_quoted(stage)) for stage in found)
+
+
+def _saves(cost: MapCost) -> bool:
+    return cost.saved is not None and cost.saved.low >= WORTH_SHARE
+
+
+def _saved(cost: MapCost) -> str:
+    return percent(cost.saved.median) if cost.saved else ""
+
+
+def _compiled(cost: MapCost) -> str:
+    """What compiling a map does to the pipeline's work, in words."""
+    if cost.saved is None:
+        return cost.problem or "not tried"
+    low, high = percent(cost.saved.low), percent(cost.saved.high)
+    return f"saves {percent(cost.saved.median)} of the pipeline's work ({low} to {high})"
 
 
 def _not_in_xla(stage: Stage) -> str:

@@ -6,11 +6,16 @@ Section 7 of the checklist: habits that save whole experiments.
 from __future__ import annotations
 
 import re
+import shlex
 
-from ..checking import Outcome, check, manual, passed, warned
+from ..checking import Outcome, check, manual, passed, unknown, warned
 from ..evidence import Evidence
 from ..program.callbacks import TRACKERS
 from ..program.names import is_of
+from ..program.stored import OLD_DAYS, OTHER
+from ..records import StoredKind
+from ..report import numbers
+from ..report.trace_words import counted
 
 #: Callbacks of Keras that end a run early.
 STOPPERS = frozenset({"EarlyStopping", "TerminateOnNaN"})
@@ -124,15 +129,25 @@ def hyper_parameter_search(evidence: Evidence) -> Outcome:
     return manual(f"No tuner was found in the program. {SEARCH_QUESTION}")
 
 
+#: Less than this is not worth anyone's time: at usual prices it costs cents a month.
+WARN_OLD_BYTES = 1_000_000_000
+
 STORAGE_QUESTION = "Are checkpoints, logs and data sets that nobody needs any more deleted?"
 
 
-@check(number="7.3", question=STORAGE_QUESTION)
+@check(
+    number="7.3",
+    uses=("storage",),
+    threshold=f"≥ {numbers.size(WARN_OLD_BYTES)} of checkpoints, models and logs not written for {OLD_DAYS}"
+    " days warn",
+    question=STORAGE_QUESTION,
+)
 def unused_storage(evidence: Evidence) -> Outcome:
     """Unused storage
 
     What it looks at
-    Nothing yet: only a person knows which of the project's files are still needed.
+    The folders named with --storage: size and age of what looks like checkpoints, models, logs and traces.
+    Nothing is opened. Only a person knows which of them are still needed, and what else is stored elsewhere.
 
     Why it matters
     Storage is paid for by the month, whether anyone reads it or not; checkpoints of every epoch of every
@@ -142,7 +157,40 @@ def unused_storage(evidence: Evidence) -> Outcome:
     Keep the best and the last checkpoint of a run (max_to_keep, save_best_only=True), and let the bucket's
     lifecycle rules delete the rest after some weeks.
     """
-    return manual(STORAGE_QUESTION)
+    if not evidence.storage:
+        return manual(f"{STORAGE_QUESTION} Their size and age: --storage FOLDER.")
+    old_bytes = sum(kind.old_bytes for kind in _kept(evidence))
+    all_bytes = sum(kind.bytes for kind in _kept(evidence))
+    facts = {
+        "folder": {
+            f"{each.path}: {kind.kind}": _held(kind) for each in evidence.storage for kind in each.kinds
+        },
+        "old": {
+            path: numbers.size(size) for each in evidence.storage for path, size in each.old_folders.items()
+        },
+        "not_all_was_seen": [each.path for each in evidence.storage if not each.is_complete],
+    }
+    whole = f"{numbers.size(all_bytes)} of checkpoints, models and logs"
+    if old_bytes >= WARN_OLD_BYTES:
+        paths = [path for each in evidence.storage for path in each.old_folders]
+        fix = "\n".join(
+            f"find {shlex.quote(path)} -type f -mtime +{OLD_DAYS}  # is it needed?" for path in paths
+        )
+        summary = f"Of {whole}, {numbers.size(old_bytes)} were not written for {OLD_DAYS} days."
+        return warned(summary, fix=fix, **facts)
+    if not all(each.is_complete for each in evidence.storage):
+        return unknown("There was too much in the folders to see all of it in time.", **facts)
+    return passed(f"The folders hold {whole}, {numbers.size(old_bytes)} of it old.", **facts)
+
+
+def _kept(evidence: Evidence) -> list[StoredKind]:
+    """What is judged: data and whatever else lies there is not."""
+    return [kind for each in evidence.storage for kind in each.kinds if kind.kind != OTHER]
+
+
+def _held(kind: StoredKind) -> str:
+    size, files = numbers.size(kind.bytes), counted(kind.count, "file")
+    return f"{size} in {files}, written {kind.newest_days:.0f} to {kind.oldest_days:.0f} days ago"
 
 
 @check(

@@ -63,15 +63,17 @@ NO_NVML = (
 @check(
     number="1.5",
     needs=("machine",),
-    uses=("baseline", "trace"),
-    threshold=f"peak ÷ total < {percent(WARN_MEMORY)} warns",
+    uses=("baseline", "cached-input", "batch-x2", "batch-x4", "trace"),
+    threshold=f"peak ÷ total < {percent(WARN_MEMORY)} warns, unless batches of two and four times the size"
+    f" gain less than {WARN_GAIN:g}× on cached input",
 )
 def device_memory(evidence: Evidence) -> Outcome:
     """Device memory use
 
     What it looks at
     The most memory that the baseline's tensors took on its first GPU, by TensorFlow's own count, over all
-    that the GPU has. The driver's figure stands beside it: it holds what all processes have reserved, the
+    that the GPU has; and what batches of two and four times the size give on cached input, or that they do
+    not fit. The driver's figure stands beside it: it holds what all processes have reserved, the
     other variants' included, so that it can only be too large.
 
     Why it matters
@@ -82,8 +84,9 @@ def device_memory(evidence: Evidence) -> Outcome:
     Double the batch size until the memory is used or samples per second no longer rise, and adapt the
     learning rate; or choose a GPU with less memory.
     """
+    larger = larger_batches(evidence)
     if not evidence.accelerators:
-        return not_applicable(NO_ACCELERATOR)
+        return not_applicable(NO_ACCELERATOR, **larger)
     baseline = evidence.variant("baseline")
     during = load(baseline.blocks) if baseline else None
     first = during.devices[0] if during and during.devices else None
@@ -91,7 +94,12 @@ def device_memory(evidence: Evidence) -> Outcome:
     total = (first.memory_total_bytes if first else None) or (traced.memory_bytes if traced else None)
     own = baseline.peak_device_bytes if baseline else None
     reserved = first.memory_used_bytes if first else None
-    facts = {"peak_of_tensors_bytes": own, "reserved_by_all_processes_bytes": reserved, "total_bytes": total}
+    facts = {
+        "peak_of_tensors_bytes": own,
+        "reserved_by_all_processes_bytes": reserved,
+        "total_bytes": total,
+        **larger,
+    }
     if not total:
         return unknown(f"How much memory the device has is not known. {NO_NVML}", **facts)
     if own:
@@ -99,12 +107,30 @@ def device_memory(evidence: Evidence) -> Outcome:
         summary = f"The job's tensors take up to {percent(share)} of the device's {numbers.size(total)}."
         if share >= WARN_MEMORY:
             return passed(summary, **facts)
-        return warned(summary, fix=larger_batch(baseline, total // own), **facts)
+        gains = [gain for gain in larger.values() if isinstance(gain, Interval)]
+        if gains and max(gain.high for gain in gains) < WARN_GAIN:
+            return passed(f"{summary} Larger batches gain nothing: a smaller device would do.", **facts)
+        best = max((gain for gain in gains if gain.low >= WARN_GAIN), key=lambda gain: gain.low, default=None)
+        return warned(summary, fix=larger_batch(baseline, total // own), at_most=best, **facts)
     if reserved and reserved / total < WARN_MEMORY:
         share = reserved / total
         summary = f"All processes together reserve up to {percent(share)} of the device's memory."
         return warned(summary, fix=larger_batch(baseline, total // reserved), **facts)
     return unknown("How much of the device's memory is the baseline's own is not known.", **facts)
+
+
+def larger_batches(evidence: Evidence) -> dict[str, Interval | str]:
+    """What larger batches give on cached input, as facts, or why they do not run."""
+    found: dict[str, Interval | str] = {}
+    for times in (2, 4):
+        variant = f"batch-x{times}"
+        result = evidence.variant(variant)
+        gain = evidence.ratio(variant, to="cached-input")
+        if gain is not None and not evidence.why_missing(variant):
+            found[f"batches_of_{times}_times_the_size_over_cached_input_ratio"] = gain
+        elif result is not None and result.failure is not None:
+            found[f"batches_of_{times}_times_the_size"] = result.failure.message
+    return found
 
 
 def larger_batch(baseline: VariantResult | None, times: int) -> str:

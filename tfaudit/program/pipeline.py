@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..datasetgraph import is_map
 from ..records import Stage, Work
 from . import work
 
@@ -123,7 +124,7 @@ def _nested(op: str, kinds: Iterable[str], graph: Any) -> Iterator[Stage]:
             continue
         parallel = -1 if kind.startswith("Parallel") else None
         stage = Stage(op=method_name(kind), inside=op, num_parallel_calls=parallel)
-        if not work.is_map(kind):
+        if not is_map(kind):
             yield stage
             continue
         for name, done in work.of_inner_maps(graph, kind):

@@ -30,8 +30,6 @@ HARMLESS = frozenset(
 #: elements in another.
 _HARMLESS = re.compile(r"Dataset(V\d+)?$|(SeedGenerator|MemoryCache)$")
 
-_IS_MAP = re.compile(r"(Parallel)?MapDataset(V\d+)?$")
-
 #: What TensorFlow calls a map's function once it is traced.
 _TRACED = re.compile(r"__inference_Dataset_map_(.+)_\d+$")
 
@@ -72,11 +70,6 @@ def of_inner_maps(graph: Any, kind: str) -> Iterator[tuple[str, Work]]:
         if node.op == kind:
             name = node.attr["f"].func.name
             yield _written_name(name), of_nodes(_reached(name, library))
-
-
-def is_map(kind: str) -> bool:
-    """Whether an op is a dataset's ``map``."""
-    return _IS_MAP.match(kind) is not None
 
 
 def _reached(name: str, library: Mapping[str, Any]) -> Iterator[Any]:

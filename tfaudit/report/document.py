@@ -26,7 +26,12 @@ from ..trace import verdicts
 from ..variants import VARIANTS
 
 #: What is compared with what: every timed variant with the baseline, and these pairs besides.
-FURTHER_PAIRS = (("xla", "no-xla"), ("input-only", "cached-input"))
+FURTHER_PAIRS = (
+    ("xla", "no-xla"),
+    ("input-only", "cached-input"),
+    ("batch-x2", "cached-input"),
+    ("batch-x4", "cached-input"),
+)
 
 #: The check whose gain is the job's ceiling.
 CEILING = "1.8"
