@@ -35,7 +35,7 @@ import psutil
 from auditing import Bench, bench
 
 from tfaudit.recorders import LOGGED_STEPS, TRACED_STEPS, WARM_UP_STEPS
-from tfaudit.records import Interval, VariantResult, read
+from tfaudit.records import Interval, Plan, VariantResult, read
 from tfaudit.statistics import verdict
 from tfaudit.variants import VARIANTS
 
@@ -176,10 +176,12 @@ def train(model, data, **options):
         data = data.take(1).cache()
     if variant in ("source-cached", "source-cached-input-only"):
         data = data.cache()
+    if variant == "parallel-input":
+        data = data.prefetch(tf.data.AUTOTUNE)
     data = data.repeat()
     if variant in ("xla", "no-xla"):
         model.jit_compile = variant == "xla"
-    if variant.endswith("input-only"):
+    if variant.endswith("input-only") or variant == "weighed":
         for batch in data.take(steps):
             pass
     else:
@@ -202,7 +204,7 @@ def duration(at: Bench, short: bool) -> None:
     if short:
         return
     script, plain_s = at.write("plain.py", SCRIPT), 0.0
-    for variant in VARIANTS:
+    for variant in read(output / "plan.json", Plan).variants:
         result = read(output / "variants" / variant / "result.json", VariantResult)
         for steps in launched_steps(result):
             began = time.monotonic()
@@ -217,6 +219,8 @@ def duration(at: Bench, short: bool) -> None:
 
 def launched_steps(result: VariantResult) -> list[int]:
     """Steps of each of a variant's launches, from its very first."""
+    if result.weighed is not None:  # batches, each some of the pipeline's work
+        return [sum(len(each.from_input_s) for each in result.weighed.maps) + len(result.weighed.whole_s)]
     if VARIANTS[result.id].purpose != "time":
         return [LOGGED_STEPS if VARIANTS[result.id].purpose == "log" else WARM_UP_STEPS + TRACED_STEPS]
     return [

@@ -6,8 +6,8 @@ import pytest
 from checks.builders import evidence, program
 
 from tfaudit.evidence import Evidence
-from tfaudit.mapcosts import in_words, map_costs
-from tfaudit.records import Stage, VariantResult, Weighed, WeighedMap
+from tfaudit.mapcosts import bounded, in_words, map_costs
+from tfaudit.records import Interval, Stage, VariantResult, Weighed, WeighedMap
 
 DECODE, RESIZE = Stage(op="map", function="decode"), Stage(op="map", function="resize")
 PIPELINE = (Stage(op="TFRecordDataset"), DECODE, RESIZE, Stage(op="batch"))
@@ -30,6 +30,7 @@ def test_a_map_takes_the_difference_between_its_input_and_its_output() -> None:
     costs = map_costs(weighed(of(1, 0.009, 0.005), of(2, 0.005, 0.004, 0.0045)))
     assert list(costs) == [DECODE, RESIZE]
     assert costs[DECODE].share.median == pytest.approx(0.4)
+    assert costs[DECODE].until.median == pytest.approx(0.5)
     assert costs[DECODE].batch_ms.median == pytest.approx(4.0)
     assert costs[DECODE].saved is None
     saved = costs[RESIZE].saved
@@ -59,3 +60,21 @@ def test_a_map_is_light_below_a_twentieth_of_the_work(given: float, light: bool)
 def test_a_cost_in_words() -> None:
     cost = map_costs(weighed(of(1, 0.009, 0.00558)))[DECODE]
     assert in_words(cost) == "34 % of the pipeline's work (34–34 %), 3.42 ms per batch"
+
+
+@pytest.mark.parametrize(
+    ("share", "cores", "most"),
+    [
+        (0.0, 2, 1.0),
+        (-0.1, 2, 1.0),  # noise
+        (0.2, 2, 1.25),
+        (0.75, 1, 4.0),
+        (0.5, 8, 8.0),  # one thread at half of the work, while seven others wait for it
+        (0.95, 8, 9.0),  # what sparing all of it gives
+        (1.0, 2, 9.0),
+        (None, 2, 9.0),
+    ],
+)
+def test_what_is_spared_bounds_what_is_gained(share: float | None, cores: int, most: float) -> None:
+    gain = bounded(Interval(9.0, 9.0, 9.0), share, cores)
+    assert (gain.low, gain.median, gain.high) == pytest.approx((most,) * 3)

@@ -29,9 +29,10 @@ SAMPLES = {
 }
 
 
-def expected(text: str) -> dict[str, str]:
-    """Check number → status, from lines such as ``expect: 4.1 fail``."""
-    return dict(re.findall(r"^expect: ([\d.]+) ([\w-]+)$", text, re.MULTILINE))
+def expected(text: str) -> dict[str, set[str]]:
+    """Check number → statuses, from lines such as ``expect: 4.1 warn or fail``."""
+    lines = re.findall(r"^expect: ([\d.]+) ([\w-]+)(?: or ([\w-]+))?$", text, re.MULTILINE)
+    return {number: set(statuses) - {""} for number, *statuses in lines}
 
 
 def command(text: str) -> list[str]:
@@ -48,13 +49,13 @@ def test_a_sample_says_how_to_run_it_and_what_fires(name: str) -> None:
     assert command(text)[0].partition(":")[0] == f"sample_models/{name}.py"
     built = {item.number for item in checking.load().values() if item.is_built}
     assert set(expected(text)) <= built
-    assert set(expected(text).values()) <= {"fail", "warn", "manual"}
+    assert set().union(*expected(text).values()) <= {"fail", "warn", "manual"}
     assert bool(expected(text)) != ("expect: none" in text)
 
 
 def test_one_sample_is_clean_and_one_is_the_demo() -> None:
     assert expected(SAMPLES[CLEAN]) == {}
-    assert expected(SAMPLES[DEMO]) == {"1.8": "fail", "4.1": "fail"}
+    assert expected(SAMPLES[DEMO]) == {"1.8": {"fail"}, "4.1": {"warn", "fail"}, "4.2": {"warn"}}
 
 
 @pytest.mark.tensorflow
@@ -75,7 +76,7 @@ def test_what_fires_is_what_the_sample_says(name: str, tmp_path: Path, pytestcon
     report = read(tmp_path / "run" / "report.json", Report)
     found = {check.number: check.status.value for check in report.checks}
     wanted = expected(SAMPLES[name])
-    assert {number: found[number] for number in wanted} == wanted
+    assert {number: found[number] for number in wanted if found[number] not in wanted[number]} == {}
     if not wanted:
         findings = [check for check in report.checks if check.status in (Status.FAIL, Status.WARN)]
         assert [(check.number, check.summary) for check in findings] == []

@@ -19,11 +19,13 @@ WORTH_SHARE = 0.05
 class MapCost:
     """One map: ``share`` of the time that one thread needs for the whole pipeline, ``batch_ms`` per batch.
 
-    ``saved`` is the share of that time which compiling the map with XLA saves, below 0 where it costs more;
-    None where it was not compiled, for which ``problem`` may give the reason.
+    ``until`` is the share of the map and of all that feeds it. ``saved`` is the share that compiling the map
+    with XLA saves, below 0 where it costs more; None where it was not compiled, for which ``problem`` may give
+    the reason.
     """
 
     share: Interval
+    until: Interval
     batch_ms: Interval
     saved: Interval | None = None
     problem: str = ""
@@ -46,14 +48,29 @@ def map_costs(evidence: Evidence) -> dict[Stage, MapCost]:
             continue  # the program is another each time that it is loaded
         rounds = list(zip(weighed.whole_s, each.from_input_s, each.from_output_s, strict=True))
         share = median_interval([(whole_in - given) / whole for whole, whole_in, given in rounds])
+        until = median_interval([(whole - given) / whole for whole, _, given in rounds])
         batch_ms = median_interval([1e3 * (whole_in - given) for _, whole_in, given in rounds])
         saved = [
             (plain - compiled) / whole
             for (whole, plain, _), compiled in zip(rounds, each.compiled_s, strict=False)
         ]
-        assert share is not None and batch_ms is not None
-        found[program.pipeline[each.stage]] = MapCost(share, batch_ms, median_interval(saved), each.problem)
+        assert share is not None and until is not None and batch_ms is not None
+        cost = MapCost(share, until, batch_ms, median_interval(saved), each.problem)
+        found[program.pipeline[each.stage]] = cost
     return found
+
+
+def bounded(gain: Interval, share: float | None, cores: float) -> Interval:
+    """The most that a job can gain by sparing that share of its pipeline's work; ``gain`` if that is unknown.
+
+    ``gain`` is what sparing all of it gives. Work W on C cores takes at least W ÷ C, and s W where a stage of
+    share s runs serially; without that stage at least (1 - s) W ÷ C. Where nothing runs in parallel it is W
+    before and (1 - s) W after.
+    """
+    if share is None or share >= 1:
+        return gain
+    most = max(1.0, cores * share) / (1 - max(0.0, share))
+    return Interval(median=min(gain.median, most), low=min(gain.low, most), high=min(gain.high, most))
 
 
 def in_words(cost: MapCost) -> str:

@@ -27,7 +27,7 @@ from .sourcecache import MOST_ARRAY_BYTES, Held, Limits, array_bytes
 HELD = Limits(elements=256, bytes=64_000_000, seconds=0.4)
 
 #: All ways of running the pipeline take turns of at least `TURN_S`, for so many rounds or so long.
-ROUNDS, TURN_S, LONGEST_S = 9, 0.04, 6.0
+ROUNDS, TURN_S, LONGEST_S = 5, 0.04, 4.0
 
 #: A batch that takes longer by itself leaves no time for rounds.
 LONGEST_BATCH_S = 0.6

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..checking import Outcome, check, failed, not_applicable, passed, percent, unknown, warned
 from ..evidence import NO_ACCELERATOR, Evidence
-from ..mapcosts import WORTH_SHARE, MapCost, in_words, map_costs
+from ..mapcosts import WORTH_SHARE, MapCost, bounded, in_words, map_costs
 from ..program import moves
 from ..records import Interval, Program, Stage, Work
 from ..report import numbers
@@ -190,7 +190,8 @@ def data_preparation(evidence: Evidence) -> Outcome:
         return passed(f"{names} does the same in every epoch, but hardly any of the work.", **facts)
     fix = _cache_after(evidence, heavy[-1])
     summary = f"The same work is done in every epoch: {_with_shares(heavy, costs)}."
-    return warned(summary, fix=fix, at_most=gain, **facts)
+    spared = costs[heavy[-1]].until.high if heavy[-1] in costs else None
+    return warned(summary, fix=fix, at_most=bounded(gain, spared, _cores(evidence)), **facts)
 
 
 def _heavy(found: list[Stage], costs: dict[Stage, MapCost]) -> list[Stage]:
@@ -206,6 +207,19 @@ def _with_shares(found: list[Stage], costs: dict[Stage, MapCost]) -> str:
         else described(stage)
         for stage in found
     )
+
+
+def _cores(evidence: Evidence) -> float:
+    """How many cores the job may use."""
+    baseline = evidence.variant("baseline")
+    during = load(baseline.blocks) if baseline else None
+    return (during.core_limit if during else None) or float(evidence.machine.cores)
+
+
+def _all_of(shares: list[Interval | None]) -> float | None:
+    """The most that several shares come to; None where one is not known."""
+    known = [share.high for share in shares if share is not None]
+    return sum(known) if len(known) == len(shares) else None
 
 
 def _weights(found: list[Stage], costs: dict[Stage, MapCost]) -> dict[str, dict[str, str]]:
@@ -341,7 +355,9 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
         return passed(f"The accelerator could do {names}, but that is hardly any of the work.", **facts)
     shares = _with_shares(heavy, costs)
     summary = f"The accelerator waits for input and could do {shares} itself (there it was not tried)."
-    return warned(summary, fix=_in_train_step(heavy), at_most=gain, **facts)
+    spared = _all_of([costs[stage].share if stage in costs else None for stage in heavy])
+    most = bounded(gain, spared, _cores(evidence))
+    return warned(summary, fix=_in_train_step(heavy), at_most=most, **facts)
 
 
 def _read(program: Program) -> list[Work]:
@@ -479,7 +495,7 @@ COMPILING_QUESTION = "Has it been tried to compile the pipeline's functions, or 
 @check(
     number="4.5",
     needs=("program", "baseline"),
-    uses=("cached-input", "constant-batch", "source-cached", "weighed"),
+    uses=("cached-input", "constant-batch", "source-cached", "weighed", "machine"),
     threshold=f"compiling a map saves ≥ {percent(WORTH_SHARE)} of the pipeline's work (lower end of the"
     f" interval), while cached input gives: lower end ≥ {WARN_GAIN:g}× warns",
     question=COMPILING_QUESTION,
@@ -528,7 +544,8 @@ def compilable_input(evidence: Evidence) -> Outcome:
         summary = f"Compiling saves the pipeline some of its work: {savings}."
         if gain is None:
             return unknown(f"{summary} What input costs the job was not measured.", **facts)
-        return warned(summary, fix=_compiling(worth), at_most=gain, **facts)
+        most = bounded(gain, _all_of([costs[stage].saved for stage in worth]), _cores(evidence))
+        return warned(summary, fix=_compiling(worth), at_most=most, **facts)
     why = evidence.why_missing("weighed") or "Compiling them was not tried."
     return unknown(f"XLA could compile {names}. {why}", fix=_compiling(found), **facts)
 

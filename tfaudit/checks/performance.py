@@ -336,7 +336,9 @@ def divided(shares: dict[str, Interval]) -> str:
         return ""
     if any((share.high - share.low) / 2 > TOO_WIDE_A_SHARE for share in shares.values()):
         return ""
-    parts = [f"{percent(max(0.0, share.median))} is {part}" for part, share in shares.items()]
+    known = {part: max(0.0, share.median) for part, share in shares.items()}
+    # A share below 0 is noise; what the others have too much by is shared among them.
+    parts = [f"{percent(share / sum(known.values()))} is {part}" for part, share in known.items()]
     return f" Of a step's time {', '.join(parts[:-1])} and {parts[-1]}."
 
 
