@@ -20,8 +20,7 @@ class MapCost:
     """One map: ``share`` of the time that one thread needs for the whole pipeline, ``batch_ms`` per batch.
 
     ``until`` is the share of the map and of all that feeds it. ``saved`` is the share that compiling the map
-    with XLA saves, below 0 where it costs more; None where it was not compiled, for which ``problem`` may give
-    the reason.
+    with XLA saves, below 0 where it costs more; None where it was not compiled, as ``problem`` may explain.
     """
 
     share: Interval
