@@ -8,6 +8,7 @@ Fix: shuffle what is cheap, before the map; or let one iterator last through all
     tfaudit run sample_models/epoch_stalls.py
 
 expect: 1.3 warn
+expect: 1.8 fail
 """
 
 import keras

@@ -6,6 +6,8 @@ Fix: `.map(tf.function(features, jit_compile=True))`, which makes one loop of th
 
     tfaudit run sample_models/many_small_ops.py
 
+expect: 1.7 warn
+expect: 4.4 warn
 expect: 4.5 warn
 """
 

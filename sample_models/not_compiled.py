@@ -1,6 +1,6 @@
 """A model whose own layer is a long formula, with XLA switched off.
 
-Defect: `jit_compile=False`, left over from hunting a bug. The layer is some sixty small ops, each of
+Defect: `jit_compile=False`, left over from hunting a bug. The layer is a hundred small ops, each of
 which reads and writes all of its input.
 Fix: `jit_compile=True`, or leave the argument out and let Keras decide.
 
@@ -24,7 +24,7 @@ class Pendulum(keras.layers.Layer):
     def call(self, angle):
         speed = tf.zeros_like(angle)
         for _ in range(20):
-            speed = 0.98 * speed - 0.1 * (angle - angle * angle * angle / 6.0)
+            speed = 0.98 * speed - 0.1 * tf.sin(angle)
             angle = angle + 0.1 * speed
         return angle
 

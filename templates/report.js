@@ -13,7 +13,7 @@
       check.hidden = status !== "" && check.dataset.status !== status;
       shown += check.hidden ? 0 : 1;
     }
-    for (const group of all("#checklist .pending, #checklist .group")) {
+    for (const group of all("#checklist .group")) {
       group.hidden = !group.querySelector("details.check:not([hidden])");
     }
     for (const button of buttons) {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfaudit import checking, documentation
+from tfaudit import documentation
 from tfaudit.checking import Check, load
 from tfaudit.documentation import explained, listed, markdown
 from tfaudit.report.text import Terminal, columns
@@ -31,10 +31,6 @@ CHECK = replace(
     why="Cold ones are cold, and " + "nobody likes to sit on them. " * 3,
     how_to_fix="Sit.",
 )
-NOT_BUILT = replace(
-    CHECK, needs=(), uses=(), threshold="", looks_at="", why="", how_to_fix="",
-    judge=checking._not_built,
-)  # fmt: skip
 
 
 def shown(item: Check, color: bool = False, width: int = 60) -> str:
@@ -56,19 +52,7 @@ How to fix         Sit.
 Threshold          cold fails
 Needs              the variants baseline, xla; the captured
                    job
-Uses, if there     the price per hour
-Implemented        yes"""
-    )
-
-
-def test_a_check_that_is_not_built_is_explained() -> None:
-    assert (
-        shown(NOT_BUILT, width=80)
-        == """\
-9.1 Warm chairs
-Chairs · warm-chairs
-Question           Are they warm?
-Implemented        not yet; until then a person's answer counts"""
+Uses, if there     the price per hour"""
     )
 
 

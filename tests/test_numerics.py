@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from checks.builders import learned
 
-from tfaudit.numerics import compare, follows
+from tfaudit.numerics import compare, diverged_at, follows
 from tfaudit.records import Numerics, WarmUp
 from tfaudit.records import VariantResult as Result
 
@@ -83,3 +83,18 @@ def test_a_loss_that_both_have_brought_to_nothing_is_as_good_as_the_same() -> No
     )
     assert found is not None and found.spread == pytest.approx(0.1)
     assert follows(found) is True
+
+
+@pytest.mark.parametrize(
+    ("launches", "step"),
+    [
+        (({1: 1.0, 2: None, 4: None}, {1: None, 2: None}), 2),
+        (({1: 1.0, 2: None}, {1: 1.0, 2: 1.0}), None),
+        (({1: None, 2: 1.0},), None),  # it came back
+        (({},), None),  # no loss at all
+    ],
+)
+def test_a_job_whose_loss_is_no_number(
+    launches: tuple[dict[int, float | None], ...], step: int | None
+) -> None:
+    assert diverged_at(learned("baseline", *launches)) == step

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tfaudit.datasetgraph import DatasetGraph
+from tfaudit.feeding import NotTransformable
 from tfaudit.mapcosts import map_costs
 from tfaudit.program import pipeline, tuning
 from tfaudit.records import Program, VariantResult, Weighed
@@ -153,6 +154,13 @@ def test_what_cannot_be_built_again_is_told() -> None:
     found = weigh(dataset, program_of(dataset))
     assert found.is_portable is False
     assert found.problem.startswith("The pipeline cannot be serialised and built again: ")
+
+
+def test_other_data_is_not_weighed() -> None:
+    with pytest.raises(
+        NotTransformable, match=r"^Only the maps of a tf.data.Dataset can be weighed, not a list's.$"
+    ):
+        weigh([1, 2], Program(form="script"))
 
 
 def test_autotune_tells_what_it_chose() -> None:

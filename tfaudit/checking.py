@@ -10,9 +10,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
@@ -74,8 +73,6 @@ def percent(fraction: float) -> str:
     """``54 %``; one decimal below ten."""
     return f"{100 * fraction:.{0 if abs(fraction) >= 0.0995 else 1}f} %"
 
-
-NOT_BUILT = "This check is not implemented yet."
 
 #: Outcomes that leave the question open, so that a person's answer decides; and what it then amounts to.
 OPEN = (Status.MANUAL, Status.UNKNOWN)
@@ -143,14 +140,8 @@ class Check:
         traced = ("profiled",) if "trace" in wanted else ()
         return tuple(name for name in wanted if name in VARIANTS) + traced
 
-    @property
-    def is_built(self) -> bool:
-        return self.judge is not _not_built
-
 
 CHECKS: dict[str, Check] = {}
-
-NO_QUESTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def check(
@@ -183,19 +174,6 @@ def check(
         return judge
 
     return register
-
-
-def planned(
-    module: str, items: dict[str, tuple[str, str]], *, questions: Mapping[str, str] = NO_QUESTIONS
-) -> None:
-    """Register items of the checklist that are not built yet, so that the report shows them.
-
-    ``items`` maps a number to the check's name and title, ``questions`` some of the numbers to a question.
-    """
-    for number, (name, title) in items.items():
-        question = questions.get(number, "")
-        made = _made(name, title, module, _not_built, number=number, question=question)
-        CHECKS[made.id] = made
 
 
 def _made(
@@ -250,10 +228,6 @@ def _documentation(text: str) -> tuple[str, dict[str, str]]:
         elif current:
             parts[current] = f"{parts[current]} {line.strip()}".strip()
     return title, parts
-
-
-def _not_built(evidence: Evidence) -> Outcome:
-    return unknown(NOT_BUILT)
 
 
 def load() -> dict[str, Check]:
@@ -340,7 +314,6 @@ def _result(item: Check, outcome: Outcome) -> CheckResult:
         fix=outcome.fix,
         gain=outcome.gain,
         gain_is_bound=outcome.gain_is_bound,
-        pending=not item.is_built,
         detail=outcome.detail,
         looks_at=item.looks_at,
         why=item.why,

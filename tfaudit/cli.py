@@ -481,7 +481,6 @@ def checks() -> None:
             section = item.section
             click.echo(click.style(f"\n{section}" if item.number != "1.1" else section, bold=True))
         how = ", ".join(dict.fromkeys((*item.needs, *item.uses))) or "a person's answer"
-        how = how if item.is_built else "not implemented yet"
         click.echo(f"{item.number:>5}  {item.id}: {item.title}  {click.style(f'[{how}]', dim=True)}")
 
 

@@ -45,8 +45,7 @@ def explained(item: Check, terminal: Terminal) -> Iterator[str]:
     """All that there is to know of a check, as lines for a terminal."""
     yield from terminal.wrapped(f"{item.number} {item.title}", bold=True)
     yield from terminal.wrapped(f"{item.section} · {item.id}")
-    built = "yes" if item.is_built else "not yet; until then a person's answer counts"
-    needs = (("Needs", listed(item.needs)), ("Uses, if there", listed(item.uses)), ("Implemented", built))
+    needs = (("Needs", listed(item.needs)), ("Uses, if there", listed(item.uses)))
     for label, text in (*_parts(item), *needs):
         lead = f"{label:<{_LABELS}}"
         for line in terminal.wrapped(text.replace("`", ""), _LABELS, limit=_LONGEST) if text else ():
@@ -90,8 +89,7 @@ def _sections() -> Iterator[str]:
 
 
 def _decided_by(item: Check) -> str:
-    rests_on = listed(tuple(dict.fromkeys((*item.needs, *item.uses))))
-    return rests_on if item.is_built else "a person's answer; the check is not implemented yet"
+    return listed(tuple(dict.fromkeys((*item.needs, *item.uses)))) or "a person's answer"
 
 
 def _escaped(text: str) -> str:

@@ -75,6 +75,19 @@ def losses(result: VariantResult) -> list[dict[int, float | None]]:
     return noted
 
 
+def diverged_at(result: VariantResult) -> int | None:
+    """The first noted step at which the loss was no number, in the launch where that came last.
+
+    None if a launch gave none, or ended with numbers.
+    """
+    steps = []
+    for noted in losses(result):
+        if not noted or noted[max(noted)] is not None:
+            return None
+        steps.append(min(step for step, loss in noted.items() if loss is None))
+    return max(steps, default=None)
+
+
 def follows(numerics: Numerics) -> bool | None:
     """Whether the loss stays as close as another seed's would; None when that is not known."""
     if numerics.is_finite is not True or numerics.distance is None or numerics.spread is None:

@@ -22,7 +22,7 @@ Clock = Callable[[], int]
 WARM_UP_STEPS, LONGEST_WARM_UP_S, STILL_WARMING = 5, 10.0, 0.1
 
 #: After a pause a process is slower for some 50 ms, which costs it about 10 ms in all. Where one step takes
-#: longer than it is given to settle, none is discarded, and a block is longer by at least this factor.
+#: longer than it is given to settle, none is corrected, and a block is longer by at least this factor.
 LONG_BLOCK = 8
 
 #: Steps of a variant that is logged, traced.
@@ -79,11 +79,12 @@ class Timing:
         self._warm = False
         self._ever = 0
         self._min_steps, self._min_ns, self._max_ns = 0, 0, 0
-        self._typical_ns, self._settle_until = 0.0, 0
+        self._typical_ns, self._settle_ns, self._settle_until = 0.0, 0, 0
         self._clear()
         self._last = clock()
 
     def _clear(self) -> None:
+        self._settling_ns: list[int] = []
         self._step_ns: list[int] = []
         self._samples: list[Any] = []
         self._steps = 0
@@ -94,7 +95,7 @@ class Timing:
 
     def begin_epoch(self) -> None:
         """Start the clock anew: what the end of an epoch cost is no part of a step."""
-        self._epoch_starts.append(len(self._step_ns))
+        self._epoch_starts.append(len(self._settling_ns) + len(self._step_ns))
         self._last = self._clock()
 
     def around_step(self) -> contextlib.AbstractContextManager[Any]:
@@ -115,14 +116,15 @@ class Timing:
             self._channel.send(PhaseStarted(name="warm-up"))
             self._last = self._clock()
             return
-        if self._settle_until:
-            self._settle(now)
-            return
-        self._step_ns.append(duration_ns)
-        self._elapsed_ns += duration_ns
         self._steps += steps
         self._samples.append(samples)
         self._loss = loss
+        if self._settle_until:
+            self._settling_ns.append(duration_ns)
+            self._settle(steps, now)
+            return
+        self._step_ns.append(duration_ns)
+        self._elapsed_ns += duration_ns
         if self._warm:
             enough = self._steps >= self._min_steps and self._elapsed_ns >= self._min_ns
             if enough or self._elapsed_ns >= self._max_ns:
@@ -132,18 +134,18 @@ class Timing:
             self._finish_warm_up()
             self._await_orders()
 
-    def _settle(self, now: int) -> None:
-        """Discard a step that began too soon after a pause; the clock starts anew behind the last of them."""
-        self._epoch_starts.clear()
+    def _settle(self, steps: int, now: int) -> None:
+        """Ask for one step more; the clock starts anew behind the last that began soon after a pause."""
+        self._min_steps += steps
         if now > self._settle_until:
             self._settle_until = 0
             self._finish_device_work()
         self._last = self._clock()
 
     def _note_loss(self, steps: int, loss: Any) -> None:
-        """Keep the loss each time the number of steps passes a power of two."""
+        """Keep the loss, if there is one, each time the number of steps passes a power of two."""
         before, self._ever = self._ever, self._ever + steps
-        if self._ever.bit_length() > before.bit_length():
+        if loss is not None and self._ever.bit_length() > before.bit_length():
             self._losses[self._ever] = loss
 
     def _is_warm(self) -> bool:
@@ -166,11 +168,13 @@ class Timing:
         self._finish_device_work()
         now = self._clock()
         self._step_ns[-1] += now - self._last
+        step_ns = (*settled(self._settling_ns, self._step_ns, self._settle_ns), *self._step_ns)
         block = Block(
             steps=self._steps,
             samples=sum(int(samples) for samples in self._samples),
-            duration_ns=sum(self._step_ns),
-            step_ns=tuple(self._step_ns),
+            duration_ns=sum(step_ns),
+            step_ns=step_ns,
+            settling_ns=tuple(self._settling_ns),
             epoch_starts=tuple(self._epoch_starts),
             loss=_number(self._loss),
             losses=_numbers(self._losses),
@@ -186,11 +190,11 @@ class Timing:
         self._min_steps, self._min_ns = order.min_steps, int(order.min_duration_s * _NS)
         self._max_ns = int(order.max_duration_s * _NS)
         self._last = self._clock()
-        settle_ns = int(order.settle_s * _NS)
-        if self._typical_ns < settle_ns:
-            self._settle_until = self._last + settle_ns
+        self._settle_ns = int(order.settle_s * _NS)
+        if self._typical_ns < self._settle_ns:
+            self._settle_until = self._last + self._settle_ns
         else:
-            self._min_ns = max(self._min_ns, LONG_BLOCK * settle_ns)
+            self._min_ns = max(self._min_ns, LONG_BLOCK * self._settle_ns)
 
     def end_of_data(self) -> None:
         """Keep what was measured when the data ended in the middle of a block.
@@ -285,6 +289,20 @@ class Tracing:
     def end_of_data(self) -> None:
         if not self._traced:
             raise NoData("data-ended", "The data ended before a step could be traced.")
+
+
+def settled(settling_ns: Sequence[int], step_ns: Sequence[int], settle_ns: int) -> list[int]:
+    """What the steps right after a pause would have taken without it, by those that followed.
+
+    Leaving them out would be wrong: where an epoch begins with a wait that ends a block, they are always the
+    quick steps after it. A step longer than the others by more than settling takes was held up by something
+    else, and counts as it is; another as the mean of the others that are not longer either.
+    """
+    if not settling_ns:
+        return []
+    longest = statistics.median(step_ns) + settle_ns
+    usual = round(statistics.fmean(step for step in step_ns if step <= longest))
+    return [step if step > longest else usual for step in settling_ns]
 
 
 def is_steady(step_ns: Sequence[int]) -> bool:

@@ -67,8 +67,8 @@ class Settings(Record, frozen=True):
     ``time_budget_s`` is for the timed steps of all variants together; None leaves ``steps`` to limit them.
     ``warm_up_s`` is the shortest time between the first step and the clock's start. Every timed variant is
     started ``launches`` times. Steps that begin within ``settle_s`` of a pause are slower, caches having gone
-    to others, and are not timed. ``shortest_block_s``: between a block's end and the freeze a pipeline may
-    run ahead of the clock for a millisecond or two, which must not count.
+    to others, and count as those after them. ``shortest_block_s``: between a block's end and the freeze a
+    pipeline may run ahead of the clock for a millisecond or two, which must not count.
     """
 
     steps: int | None = None
@@ -277,16 +277,19 @@ class Block(Record, frozen=True):
     """Consecutive timed steps, between two moments at which the device had finished its work.
 
     ``step_ns`` has one entry per call of Keras's train function (``steps_per_execution`` steps);
-    what passes between epochs (end-of-epoch callbacks) is left out of it and of ``duration_ns``.
+    what passes between epochs (end-of-epoch callbacks) is left out of it and of ``duration_ns``, its sum.
+    ``settling_ns`` are the first of them as they were, slower after a pause; in ``step_ns`` they take what
+    steps take otherwise. ``epoch_starts`` are the places of first steps of epochs.
     ``losses`` holds the loss after the steps whose number, counted from the process's first, is a power of
-    two. Blocks of different variants with the same ``launch`` and ``round`` were measured one after another;
-    ``usage`` is what the machine did meanwhile.
+    two, None where it is no number. Blocks of different variants with the same ``launch`` and ``round`` were
+    measured one after another; ``usage`` is what the machine did meanwhile.
     """
 
     steps: int
     samples: int
     duration_ns: int
     step_ns: tuple[int, ...]
+    settling_ns: tuple[int, ...] = ()
     epoch_starts: tuple[int, ...] = ()
     loss: float | None = None
     losses: dict[int, float | None] = {}
@@ -736,8 +739,7 @@ class CheckResult(Record, frozen=True):
     ``threshold`` is the rule in words; ``looks_at``, ``why`` and ``how_to_fix`` are the check's own
     documentation; ``fix`` is advice for this very program. ``gain`` is a ratio of samples per second that
     was measured: with the change itself, or, where ``gain_is_bound``, with more than it, so that the
-    change can bring at most that. ``pending`` marks an item whose check is not built yet; ``detail`` is the
-    traceback of a check that broke.
+    change can bring at most that. ``detail`` is the traceback of a check that broke.
 
     ``question`` is what a person is asked: yes says that the item is in order. ``answer`` is what one said.
     Where ``by_answer``, the status is the answer's, since the check itself left it open; otherwise the
@@ -755,7 +757,6 @@ class CheckResult(Record, frozen=True):
     fix: str = ""
     gain: Interval | None = None
     gain_is_bound: bool = False
-    pending: bool = False
     looks_at: str = ""
     why: str = ""
     how_to_fix: str = ""

@@ -83,7 +83,7 @@ class Done(Record, frozen=True, tag="done"):
 class Go(Record, frozen=True, tag="go"):
     """Measure a block of at least that many steps and seconds, but end it after the longest.
 
-    Steps within the first ``settle_s`` seconds are not timed.
+    Steps within the first ``settle_s`` seconds come on top, and count as those that follow.
     """
 
     settle_s: float = 0.0

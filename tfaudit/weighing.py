@@ -19,6 +19,7 @@ from typing import Any
 
 from .datasetgraph import DatasetGraph
 from .failures import describe
+from .feeding import NotTransformable, is_dataset
 from .program import moves
 from .records import Program, Weighed, WeighedMap
 from .sourcecache import MOST_ARRAY_BYTES, Held, Limits, array_bytes
@@ -39,7 +40,13 @@ _IS_CACHE = re.compile(r"(Cache|Snapshot)Dataset(V\d+)?$")
 
 
 def weigh(dataset: Any, program: Program) -> Weighed:
-    """Weigh the maps of ``dataset``, which ``program.pipeline`` describes. Raises nothing."""
+    """Weigh the maps of ``dataset``, which ``program.pipeline`` describes.
+
+    Raises `NotTransformable` for other data than a ``tf.data.Dataset``, and nothing else.
+    """
+    if not is_dataset(dataset):
+        kind = type(dataset).__name__
+        raise NotTransformable(f"Only the maps of a tf.data.Dataset can be weighed, not a {kind}'s.")
     if (size := array_bytes(dataset)) > MOST_ARRAY_BYTES:
         return Weighed(
             problem=f"The pipeline contains arrays of {size / 1e6:,.0f} MB: it is not built again."

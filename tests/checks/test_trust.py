@@ -56,6 +56,16 @@ CASES = {
         evidence(LEARNED, learned("float16", {8: None}, {8: 1.0})),
         Status.WARN,
     ),
+    "8.6 the job's own loss is no number": (
+        "8.6",
+        evidence(learned("baseline", {8: None}, {8: None}), learned("xla", {8: None}, {8: None})),
+        Status.WARN,
+    ),
+    "8.6 the job's own loss is no number with one seed": (
+        "8.6",
+        evidence(learned("baseline", {8: None}, {8: 1.0}), learned("xla", {8: 1.0}, {8: 1.0})),
+        Status.UNKNOWN,
+    ),
     "8.6 one launch": (
         "8.6",
         evidence(learned("baseline", {8: 1.0}), learned("xla", {8: 1.0})),

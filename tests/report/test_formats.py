@@ -143,14 +143,6 @@ def test_where_a_person_is_asked_it_says_so(name: str) -> None:
     assert asked not in visible(name, report(checks=(check("1.1", Status.PASS),)))
 
 
-@pytest.mark.parametrize("name", READABLE)
-def test_an_answered_item_is_not_counted_as_pending(name: str) -> None:
-    waiting = check("7.3", Status.UNKNOWN, pending=True)
-    answered = check("7.3", Status.PASS, pending=True, by_answer=True, answer=answer("yes"))
-    assert "not implemented yet" in visible(name, report(checks=(waiting,)))
-    assert "not implemented yet" not in visible(name, report(checks=(answered,)))
-
-
 def python(code: str, seed: str = "0") -> str:
     """What a new interpreter prints."""
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"}

@@ -446,11 +446,10 @@ def other_cpus(evidence: Evidence) -> Outcome:
         return unknown("How busy the cores were was not recorded.", **facts)
     if during.busy_fraction < SATURATED:
         busy = percent(during.busy_fraction)
-        return passed(
-            f"Training waits for input, but the cores are {busy} busy: more of them would idle as well."
-            " Make the pipeline parallel first (4.1).",
-            **facts,
-        )
+        serial = bool(evidence.program and _serial(evidence.program))
+        first = " Make the pipeline parallel first (4.1)." if serial else ""
+        idle = f"the cores are {busy} busy: more of them would idle as well.{first}"
+        return passed(f"Training waits for input, but {idle}", **facts)
     if during.is_crowded:
         taken = percent(during.others_fraction or 0.0)
         return unknown(f"Other processes took {taken} of the busy time: measure on a quiet machine.", **facts)

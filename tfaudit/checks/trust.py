@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..checking import Outcome, check, passed, percent, unknown, warned
 from ..evidence import Evidence, timed_blocks
-from ..numerics import follows
+from ..numerics import diverged_at, follows
 from ..records import Interval, VariantResult
 from ..report.trace_words import counted
 from ..stability import launches
@@ -20,6 +20,11 @@ from .performance import WARN_TRACES
 #: Ratios are taken within rounds, where a drift of the machine cancels; beyond a quarter, either way, the
 #: rate itself, and with it the samples per dollar, says little.
 WARN_NOISE = 0.25
+
+FOR_NO_NUMBER = (
+    "Scale inputs and targets to about 1, lower the learning rate, or clip gradients (clipnorm). To find the"
+    " op: tf.debugging.enable_check_numerics()."
+)
 
 #: Ways of ending that say something of the program rather than of the audit.
 EXPLAINED = ("not-applied", "unsupported")
@@ -217,7 +222,7 @@ def loss_followed(evidence: Evidence) -> Outcome:
 
     What it looks at
     The loss of each variant against the baseline's, after the same steps from the same seed, and how far
-    apart two launches of the baseline lie, which differ in their seed.
+    apart two launches of the baseline lie, which differ in their seed. The baseline's own must be a number.
 
     Why it matters
     A variant that is fast because it no longer learns has gained nothing.
@@ -232,6 +237,10 @@ def loss_followed(evidence: Evidence) -> Outcome:
         if result.id != "baseline" and (numbers := evidence.numerics(result.id)) is not None
     }
     facts = loss_facts(evidence, *found)
+    baseline = evidence.variant("baseline")
+    if baseline and (step := diverged_at(baseline)):
+        summary = f"The job's own loss is no number, from step {step} on at the latest: it learns nothing."
+        return warned(f"{summary} No variant can be compared with it.", fix=FOR_NO_NUMBER, **facts)
     astray = {name: why_not_trusted(evidence, name) for name in found}
     astray = {name: reason for name, reason in astray.items() if reason}
     if astray:

@@ -39,16 +39,15 @@ FINDINGS = (Status.FAIL, Status.WARN)
 
 
 class Section(NamedTuple):
-    """One section of the checklist; ``pending`` are the checks that neither code nor a person answers yet."""
+    """One section of the checklist."""
 
     number: str
     title: str
     checks: list[CheckResult]
-    pending: list[CheckResult]
 
     def counts(self) -> list[tuple[Status, int]]:
         """How many checks of the section have each status, those without any left out."""
-        statuses = [check.status for check in (*self.checks, *self.pending)]
+        statuses = [check.status for check in self.checks]
         return [(status, statuses.count(status)) for status in LOOKS if status in statuses]
 
 
@@ -62,8 +61,7 @@ def sections(report: Report) -> list[Section]:
     found: dict[str, Section] = {}
     for check in sorted(report.checks, key=by_number):
         number = check.number.partition(".")[0]
-        section = found.setdefault(check.section, Section(number, check.section, [], []))
-        (section.pending if is_pending(check) else section.checks).append(check)
+        found.setdefault(check.section, Section(number, check.section, [])).checks.append(check)
     return list(found.values())
 
 
@@ -88,16 +86,6 @@ def errors(report: Report) -> list[CheckResult]:
 def counts(report: Report) -> list[tuple[Status, int]]:
     """The number of checks by status, all seven."""
     return [(status, report.counts.get(status.value, 0)) for status in LOOKS]
-
-
-def pending(report: Report) -> int:
-    """How many of the unknown checks are only not built yet."""
-    return sum(map(is_pending, report.checks))
-
-
-def is_pending(check: CheckResult) -> bool:
-    """Whether an item is open only because its check is not built yet."""
-    return check.pending and not check.by_answer
 
 
 def answered(report: Report) -> list[CheckResult]:

@@ -189,8 +189,6 @@ class Terminal:
                 for part in line.split(" ")
             ]
             yield f"{'' if place else 'Checks:':<{INDENT}}{' '.join(parts)}"
-        if pending := reading.pending(report):
-            yield f"{pending} of the unknown checks are not implemented yet."
         if manual := reading.manual(report):
             yield from self.wrapped(f"Waiting for a person's answer: {manual}. tfaudit answer FOLDER asks.")
         left_out = [item for item in report.program.callbacks if not item.kept] if report.program else []
