@@ -15,6 +15,7 @@ import records
 import tensorflow as tf
 
 CLIPS = 4000
+LENGTH = 4096  # samples of sound
 BATCH_SIZE = 64
 
 
@@ -23,7 +24,7 @@ def write(folder):
     for shard in range(2):
         with tf.io.TFRecordWriter(str(folder / f"{shard}.tfrecord"), "GZIP") as writer:
             for number in range(shard, CLIPS, 2):
-                sound, label = records.clip(number)
+                sound, label = records.clip(number, LENGTH)
                 writer.write(bytes([label]) + sound.tobytes())
 
 
@@ -31,7 +32,7 @@ def parse(record):
     """The sound in a record, between -1 and 1, thinned out, and its label."""
     label = tf.io.decode_raw(tf.strings.substr(record, 0, 1), tf.uint8)[0]
     sound = tf.io.decode_raw(tf.strings.substr(record, 1, -1), tf.int16)
-    sound = tf.ensure_shape(sound, [records.SAMPLES])[::16]
+    sound = tf.ensure_shape(sound, [LENGTH])[::16]
     return tf.cast(sound, tf.float32) / 32768.0, label
 
 
@@ -47,7 +48,7 @@ dataset = (
 
 model = keras.Sequential(
     [
-        keras.Input((records.SAMPLES // 16,)),
+        keras.Input((LENGTH // 16,)),
         keras.layers.Dense(32, activation="relu"),
         keras.layers.Dense(records.CLASSES),
     ]

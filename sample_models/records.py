@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-SAMPLES = 4096  # of sound per clip
 CLASSES = 4
 
 
@@ -22,12 +21,12 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfaudit-clips"
 
 
-def clip(number):
-    """A tone with noise, as 16-bit integers, and which of the tones it is."""
+def clip(number, length):
+    """A tone with noise, as so many 16-bit integers, and which of the tones it is."""
     rng = np.random.default_rng(number)
     label = number % CLASSES
-    tone = np.sin(np.arange(SAMPLES) * 0.05 * (1 + label))
-    return (3000 * tone + rng.normal(0, 300, SAMPLES)).astype("int16"), label
+    tone = np.sin(np.arange(length) * 0.05 * (1 + label))
+    return (3000 * tone + rng.normal(0, 300, length)).astype("int16"), label
 
 
 def clips(name, write) -> Path:

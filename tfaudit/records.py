@@ -354,7 +354,9 @@ class Stage(Record, frozen=True):
     the stage calls back into the Python interpreter for every element. ``work`` is what its function does,
     ``after`` the stages that feed it, directly or not, and ``before`` those that it feeds, by their ``op`` in
     the order of the pipeline; ``after_varying`` says that one before it may give something else every time,
-    another order aside. ``elements`` counts what it gives in an epoch, -1 for no end, None where unknown.
+    another order aside. ``elements`` counts what it gives in an epoch, -1 for no end, None where unknown, and
+    ``element`` describes one as `Program.element_spec` does. ``deterministic`` is what the stage was told of
+    keeping the order, None where nothing.
     """
 
     op: str
@@ -371,6 +373,8 @@ class Stage(Record, frozen=True):
     before: tuple[str, ...] = ()
     after_varying: bool = False
     elements: int | None = None
+    element: tuple[str, ...] = ()
+    deterministic: bool | None = None
 
 
 class Resolved(Record, frozen=True):
@@ -548,7 +552,8 @@ class Program(Record, frozen=True):
     type's name. ``element_spec`` lists ``name: dtype[shape]`` of each component, ``?`` being a dimension
     that varies. ``location`` is the call of ``fit``, ``validation`` the data that ``fit`` itself evaluates,
     None without any. ``strategy`` names the class of a distribution strategy; ``channels`` are SageMaker's,
-    None outside of it. ``files`` is None until they were looked for, and for other data than ``tf.data``.
+    None outside of it. ``options`` are those of ``tf.data`` that are set. ``files`` is None until they were
+    looked for, and for other data than ``tf.data``.
     """
 
     form: str
@@ -570,6 +575,7 @@ class Program(Record, frozen=True):
     channels: tuple[Channel, ...] | None = None
     kernels: tuple[Kernel, ...] = ()
     files: Files | None = None
+    options: dict[str, str] = {}
 
     @property
     def has_fit(self) -> bool:
@@ -768,7 +774,11 @@ class CheckResult(Record, frozen=True):
 
 
 class Report(Record, frozen=True):
-    """``report.json``: the public contract that every renderer and outside tool reads."""
+    """``report.json``: the public contract that every renderer and outside tool reads.
+
+    ``work_shares`` has the share of the pipeline's work that each weighed stage takes, by its place in
+    ``program.pipeline``.
+    """
 
     schema_version: str
     tfaudit_version: str
@@ -785,6 +795,7 @@ class Report(Record, frozen=True):
     program: Program | None
     notes: tuple[str, ...] = ()
     trace: TraceEvidence | None = None
+    work_shares: dict[int, Interval] = {}
 
 
 # --------------------------------------------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -86,3 +89,33 @@ def test_all_inputs_come_before_the_stage_that_joins_them() -> None:
 def test_what_cannot_be_read_is_left_out() -> None:
     """A size may be a symbolic tensor, of which there is no number."""
     assert stages(dataset("_BatchDataset", _batch_size=object())) == (Stage(op="batch"),)
+
+
+TOLD = """
+import json, tensorflow as tf
+from tfaudit.program import pipeline
+options = tf.data.Options()
+options.deterministic = False
+options.autotune.enabled = False
+options.threading.private_threadpool_size = 2
+data = tf.data.Dataset.range(4).map(lambda n: {"a": n}, num_parallel_calls=2, deterministic=True)
+data = data.batch(2).with_options(options)
+_, mapped, *others = pipeline.stages(data)
+given = [each.element for each in (mapped, *others)]
+print(json.dumps([mapped.deterministic, others[0].deterministic, *given]))
+print(json.dumps(pipeline.options(data)))
+print(json.dumps(pipeline.options(tf.data.Dataset.range(4))))
+"""
+
+
+@pytest.mark.tensorflow
+def test_what_a_stage_gives_and_the_options_that_are_set() -> None:
+    done = subprocess.run([sys.executable, "-c", TOLD], capture_output=True, text=True, check=True)
+    stages, given, none = map(json.loads, done.stdout.splitlines())
+    assert stages == [True, None, ["a: int64[]"], ["a: int64[?]"], ["a: int64[?]"]]
+    assert given == {
+        "autotune.enabled": "False",
+        "deterministic": "False",
+        "threading.private_threadpool_size": "2",
+    }
+    assert none == {}

@@ -114,11 +114,6 @@ def test_failures_come_before_warnings_and_each_by_gain(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_checks_that_are_not_built_are_counted(name: str) -> None:
-    assert "2 of the unknown" in visible(name, report())
-
-
-@pytest.mark.parametrize("name", READABLE)
 def test_answers_are_shown_as_answers(name: str) -> None:
     """Those that decide, those that agree, and those that say the opposite."""
     agreeing = check("8.1", Status.PASS, answer=answer("yes"))

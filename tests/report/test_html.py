@@ -121,12 +121,6 @@ def test_checks_with_the_same_id_get_anchors_of_their_own() -> None:
     assert [anchor(twin) for twin in twins] == ["check-a-b", "check-a-b--2"]
 
 
-def test_checks_that_are_not_built_stand_together_at_the_end_of_their_section() -> None:
-    text = render(report()).text
-    assert "2 unknown, not implemented yet: 2.2, 2.3" in text
-    assert text.index("2.1 Title of 2.1") < text.index("not implemented yet: 2.2, 2.3")
-
-
 def test_sections_and_checks_follow_the_numbers() -> None:
     text = FORMATS["html"](report())
     places = [text.index(f'<span class="number">{n}</span><span') for n in ("1.8", "1.9", "1.10")]

@@ -145,7 +145,7 @@ def trace_health(evidence: Evidence) -> Outcome:
     return passed("Nothing in the trace casts doubt on its figures.", **facts)
 
 
-@check(number="8.4", needs=("baseline",), uses=tuple(VARIANTS))
+@check(number="8.4", needs=("baseline",), uses=(*VARIANTS, "program"))
 def resolved_configuration(evidence: Evidence) -> Outcome:
     """Resolved configuration
 
@@ -173,6 +173,7 @@ def resolved_configuration(evidence: Evidence) -> Outcome:
         "jit_compile": resolved.jit_compile if resolved else None,
         "dtype_policy": resolved.dtype_policy if resolved else None,
         "steps_per_execution": resolved.steps_per_execution if resolved else None,
+        "tf.data_option": evidence.program.options if evidence.program else None,
         "autotune_chose": {
             f"{tuned.parameter} of {tuned.stage}": tuned.value
             for tuned in (baseline.tuned if baseline else None) or ()

@@ -38,7 +38,7 @@ def describe(
         parameters=_parameters(model),
         layers=_count(getattr(model, "layers", None)),
         data_kind=data_kind(job.dataset),
-        element_spec=element_spec(job.dataset),
+        element_spec=pipeline.element_spec(job.dataset) if is_dataset(job.dataset) else (),
         cardinality=int(job.dataset.cardinality()) if is_dataset(job.dataset) else None,
         pipeline=stages,
         callbacks=tuple(callbacks),
@@ -50,6 +50,7 @@ def describe(
         cluster=cluster.read(variables),
         channels=sagemaker.channels(variables, root),
         kernels=kernels.kernels(model),
+        options=pipeline.options(job.dataset) if is_dataset(job.dataset) else {},
         files=files.read(job.dataset) if with_files and is_dataset(job.dataset) else None,
     )
 
@@ -79,31 +80,6 @@ def data_kind(data: Any) -> str:
     if isinstance(data, (list, tuple, Mapping)) or hasattr(data, "shape"):
         return "arrays"
     return type(data).__name__
-
-
-def element_spec(data: Any) -> tuple[str, ...]:
-    """``name: dtype[shape]`` for each component of a dataset's batches; empty for other data."""
-    if not is_dataset(data):
-        return ()
-    return tuple(_specs(data.element_spec, ""))
-
-
-def _specs(spec: Any, name: str) -> list[str]:
-    if isinstance(spec, Mapping):
-        parts = list(spec.items())
-    elif isinstance(spec, (tuple, list)):
-        labels = ("x", "y", "sample_weight") if not name else range(len(spec))
-        parts = list(zip(labels, spec, strict=False))
-    else:
-        shape = getattr(spec, "shape", None)
-        if shape is None or shape.rank is None:
-            dimensions = "…"
-        else:
-            dimensions = ", ".join("?" if size is None else str(size) for size in shape)
-        ragged = "ragged " if "Ragged" in type(spec).__name__ else ""
-        dtype = getattr(getattr(spec, "dtype", None), "name", type(spec).__name__)
-        return [f"{name or 'x'}: {ragged}{dtype}[{dimensions}]"]
-    return [line for key, part in parts for line in _specs(part, f"{name}.{key}" if name else str(key))]
 
 
 def _parameters(model: Any) -> int | None:

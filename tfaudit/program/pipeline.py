@@ -7,7 +7,7 @@ attribute names are private, so whatever is not found is left out rather than gu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -44,6 +44,46 @@ def stages(dataset: Any) -> tuple[Stage, ...]:
     return tuple(_walk(dataset))
 
 
+def element_spec(dataset: Any) -> tuple[str, ...]:
+    """``name: dtype[shape]`` for each component of a dataset's elements."""
+    return tuple(_specs(dataset.element_spec, ""))
+
+
+def _specs(spec: Any, name: str) -> list[str]:
+    if isinstance(spec, Mapping):
+        parts = list(spec.items())
+    elif isinstance(spec, (tuple, list)):
+        labels = ("x", "y", "sample_weight") if not name else range(len(spec))
+        parts = list(zip(labels, spec, strict=False))
+    else:
+        shape = getattr(spec, "shape", None)
+        if shape is None or shape.rank is None:
+            dimensions = "…"
+        else:
+            dimensions = ", ".join("?" if size is None else str(size) for size in shape)
+        ragged = "ragged " if "Ragged" in type(spec).__name__ else ""
+        dtype = getattr(getattr(spec, "dtype", None), "name", type(spec).__name__)
+        return [f"{name or 'x'}: {ragged}{dtype}[{dimensions}]"]
+    return [line for key, part in parts for line in _specs(part, f"{name}.{key}" if name else str(key))]
+
+
+def options(dataset: Any) -> dict[str, str]:
+    """The options that are in force and set to something, by their full names.
+
+    What is set lies in no public attribute of ``tf.data.Options``; it has had this name since TensorFlow 2.0.
+    """
+    return dict(_set_options(dataset.options(), ""))
+
+
+def _set_options(given: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    usual = type(given)()
+    for name, value in sorted(getattr(given, "_options", {}).items()):
+        if hasattr(value, "_options"):
+            yield from _set_options(value, f"{prefix}{name}.")
+        elif value != getattr(usual, name):
+            yield f"{prefix}{name}", str(getattr(value, "name", value))
+
+
 def _walk(dataset: Any, before: tuple[str, ...] = ()) -> Iterator[Stage]:
     """``before`` are the stages that the dataset feeds."""
     op = method_name(type(dataset).__name__)
@@ -72,6 +112,8 @@ def _walk(dataset: Any, before: tuple[str, ...] = ()) -> Iterator[Stage]:
         buffer_size=_number(dataset, "_buffer_size"),
         batch_size=_number(dataset, "_batch_size"),
         drop_remainder=_flag(dataset, "_drop_remainder"),
+        deterministic={"true": True, "false": False}.get(getattr(dataset, "_deterministic", "")),
+        element=_element(dataset),
         python=not PYTHON_OPS.isdisjoint(inner),
         work=_work(dataset, graph),
         after=after,
@@ -96,6 +138,13 @@ def _work(dataset: Any, graph: Any) -> Work | None:
     return replace(
         done, bytes_in=work.static_bytes(sources), bytes_out=work.static_bytes(dataset.element_spec)
     )
+
+
+def _element(dataset: Any) -> tuple[str, ...]:
+    try:
+        return element_spec(dataset)
+    except Exception:
+        return ()  # a dataset of another package
 
 
 def _elements(dataset: Any) -> int | None:

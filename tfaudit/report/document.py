@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from .. import __version__
 from ..checking import Check, percent, run_checks
 from ..evidence import TRACE_ALONE, Evidence, block_rates, samples_per_s, scaled
+from ..mapcosts import map_costs
 from ..records import (
     SCHEMA_VERSION,
     Block,
@@ -61,7 +62,15 @@ def build(evidence: Evidence, checks: Iterable[Check]) -> Report:
         program=evidence.program,
         notes=notes(evidence),
         trace=evidence.trace,
+        work_shares=work_shares(evidence),
     )
+
+
+def work_shares(evidence: Evidence) -> dict[int, Interval]:
+    """The share of the pipeline's work that each weighed stage takes, by its place in the pipeline."""
+    costs = map_costs(evidence)
+    stages = evidence.program.pipeline if evidence.program else ()
+    return {place: costs[stage].share for place, stage in enumerate(stages) if stage in costs}
 
 
 def notes(evidence: Evidence) -> tuple[str, ...]:
