@@ -57,26 +57,54 @@ def test_one_sample_is_clean_and_one_is_the_demo() -> None:
     assert expected(SAMPLES[DEMO]) == {"1.8": {"fail"}, "4.1": {"warn", "fail"}, "4.2": {"warn"}}
 
 
+def audited(name: str, output: Path, *options: str) -> Report:
+    """The report of an audit as the sample's docstring asks for, which must leave no file beside it."""
+    run = [sys.executable, "-m", "tfaudit", "run", "--output", str(output), "--fail-on", "never", "--quiet"]
+    before = sorted(FOLDER.rglob("*"))
+    done = subprocess.run(
+        [*run, *options, *command(SAMPLES[name])], cwd=ROOT, env=os.environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(FOLDER.rglob("*")) == before
+    report = read(output / "report.json", Report)
+    assert [check.number for check in report.checks if check.status is Status.ERROR] == []
+    return report
+
+
+def unlike(report: Report, wanted: dict[str, set[str]]) -> dict[str, str]:
+    """The checks that came out otherwise than wanted, with their status."""
+    found = {check.number: check.status.value for check in report.checks}
+    return {number: found[number] for number in wanted if found[number] not in wanted[number]}
+
+
+#: Checks that look at the program alone: what they find needs no measurement.
+STATIC = {item.number for item in checking.load().values() if set(item.variants) <= {"baseline"}}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_the_program_alone_shows_is_found(name: str, tmp_path: Path) -> None:
+    """A step of the baseline, so that there is a job to look at; the clean sample has no such fault."""
+    wanted = {number: statuses for number, statuses in expected(SAMPLES[name]).items() if number in STATIC}
+    report = audited(name, tmp_path / "run", "--variant", "baseline", "--launches", "1", "--steps", "1")
+    assert unlike(report, wanted) == {}
+    if name == CLEAN:
+        found = [check for check in report.checks if check.number in STATIC]
+        assert [check.number for check in found if check.status in (Status.FAIL, Status.WARN)] == []
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_fires_is_what_the_sample_says(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Every expected finding is there with its status; in the clean sample there is none at all."""
     if name != DEMO and not pytestconfig.getoption("--run-samples"):
         pytest.skip("the samples run with --run-samples")
-    run = [sys.executable, "-m", "tfaudit", "run"]
-    options = ["--output", str(tmp_path / "run"), "--fail-on", "never", "--quiet"]
-    if not pytestconfig.getoption("--run-samples"):  # only what its lines are about, to be quick
-        options += [word for number in expected(SAMPLES[name]) for word in ("--check", number)]
-    before = sorted(FOLDER.rglob("*"))
-    done = subprocess.run(
-        [*run, *options, *command(SAMPLES[name])], cwd=ROOT, env=os.environ, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    report = read(tmp_path / "run" / "report.json", Report)
-    found = {check.number: check.status.value for check in report.checks}
     wanted = expected(SAMPLES[name])
-    assert {number: found[number] for number in wanted if found[number] not in wanted[number]} == {}
+    options: list[str] = []
+    if not pytestconfig.getoption("--run-samples"):  # only what its lines are about, to be quick
+        options = [word for number in wanted for word in ("--check", number)]
+    report = audited(name, tmp_path / "run", *options)
+    assert unlike(report, wanted) == {}
     if not wanted:
         findings = [check for check in report.checks if check.status in (Status.FAIL, Status.WARN)]
         assert [(check.number, check.summary) for check in findings] == []
-    assert sorted(FOLDER.rglob("*")) == before

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfaudit import weighing
 from tfaudit.datasetgraph import DatasetGraph
 from tfaudit.feeding import NotTransformable
 from tfaudit.mapcosts import map_costs
@@ -144,6 +145,12 @@ def test_a_batch_that_takes_too_long_is_said_to() -> None:
     found = weigh(dataset, program_of(dataset))
     assert found.maps == ()
     assert found.problem == "A batch takes one thread 0.8 s: too long to weigh its maps."
+
+
+def test_what_does_not_end_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighing, "LONGEST_ALL_S", 0.3)
+    dataset = Dataset.range(8).map(sleeps(0.5)).batch(4)
+    assert weigh(dataset, program_of(dataset)).problem == "Weighing the maps took more than 0 s."
 
 
 def test_what_cannot_be_built_again_is_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .evidence import Evidence
@@ -57,6 +58,29 @@ def map_costs(evidence: Evidence) -> dict[Stage, MapCost]:
         cost = MapCost(share, until, batch_ms, median_interval(saved), each.problem)
         found[program.pipeline[each.stage]] = cost
     return found
+
+
+def why_not_weighed(evidence: Evidence) -> str:
+    """Why a map has no cost, in a sentence."""
+    result = evidence.variant("weighed")
+    weighed = result.weighed if result else None
+    told = weighed.problem if weighed else ""
+    return evidence.why_missing("weighed") or told or "A map within a function, or after many others, is not."
+
+
+def heavy_ones(stages: Iterable[Stage], costs: Mapping[Stage, MapCost]) -> list[Stage]:
+    """The stages that are not certain to take little of the pipeline's work."""
+    return [stage for stage in stages if stage not in costs or not costs[stage].is_light]
+
+
+def together(shares: Iterable[Interval | None]) -> float | None:
+    """The most that several shares come to; None where one is not known."""
+    total = 0.0
+    for share in shares:
+        if share is None:
+            return None
+        total += share.high
+    return total
 
 
 def bounded(gain: Interval, share: float | None, cores: float) -> Interval:

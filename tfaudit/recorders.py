@@ -60,7 +60,8 @@ class Timing:
     """Times steps: the first, the warm-up, then block after block as the runner asks.
 
     ``samples`` and ``loss`` may be device tensors; they are read only at the end of a block, after
-    ``finish_device_work``, so that reading them costs the timed steps nothing.
+    ``finish_device_work``, so that reading them costs the timed steps nothing. ``counted``, if there is one,
+    tells steps and samples since the start in their place.
     """
 
     def __init__(
@@ -69,11 +70,13 @@ class Timing:
         finish_device_work: Callable[[], None],
         warm_up_steps: int = WARM_UP_STEPS,
         warm_up_s: float = 1.0,
+        counted: Callable[[], tuple[int, int]] | None = None,
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self._channel = channel
         self._finish_device_work = finish_device_work
         self._warm_up_steps, self._warm_up_s = warm_up_steps, warm_up_s
+        self._counted, self._counted_before = counted, (0, 0)
         self._clock = clock
         self._first_ns: int | None = None
         self._warm = False
@@ -169,9 +172,10 @@ class Timing:
         now = self._clock()
         self._step_ns[-1] += now - self._last
         step_ns = (*settled(self._settling_ns, self._step_ns, self._settle_ns), *self._step_ns)
+        steps, samples = self._progress()
         block = Block(
-            steps=self._steps,
-            samples=sum(int(samples) for samples in self._samples),
+            steps=steps,
+            samples=samples,
             duration_ns=sum(step_ns),
             step_ns=step_ns,
             settling_ns=tuple(self._settling_ns),
@@ -181,6 +185,13 @@ class Timing:
         )
         self._channel.send(Measured(block=block))
 
+    def _progress(self) -> tuple[int, int]:
+        """Steps and samples since the block began."""
+        if self._counted is None:
+            return self._steps, sum(int(samples) for samples in self._samples)
+        (steps, samples), before = self._counted(), self._counted_before
+        return steps - before[0], samples - before[1]
+
     def _await_orders(self) -> None:
         self._channel.send(Ready())
         order = self._channel.receive()
@@ -189,6 +200,7 @@ class Timing:
         self._clear()
         self._min_steps, self._min_ns = order.min_steps, int(order.min_duration_s * _NS)
         self._max_ns = int(order.max_duration_s * _NS)
+        self._counted_before = self._counted() if self._counted else (0, 0)
         self._last = self._clock()
         self._settle_ns = int(order.settle_s * _NS)
         if self._typical_ns < self._settle_ns:

@@ -12,11 +12,14 @@ import contextlib
 import math
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from . import machine
 from .datasetgraph import DatasetGraph
 from .failures import describe
 from .feeding import NotTransformable, is_dataset
@@ -24,11 +27,15 @@ from .program import moves
 from .records import Program, Weighed, WeighedMap
 from .sourcecache import MOST_ARRAY_BYTES, Held, Limits, array_bytes
 
-#: What is held of what a stage gives: enough for its elements to differ.
-HELD = Limits(elements=256, bytes=64_000_000, seconds=0.4)
+#: What is held of what a stage gives: enough for its elements to differ, and of the free memory no more than
+#: that share.
+HELD, HELD_SHARE = Limits(elements=256, bytes=64_000_000, seconds=0.4), 0.01
 
 #: All ways of running the pipeline take turns of at least `TURN_S`, for so many rounds or so long.
 ROUNDS, TURN_S, LONGEST_S = 5, 0.04, 4.0
+
+#: A pipeline that needs longer for all of it, or waits for what never comes, is left alone.
+LONGEST_ALL_S = 40.0
 
 #: A batch that takes longer by itself leaves no time for rounds.
 LONGEST_BATCH_S = 0.6
@@ -47,6 +54,15 @@ def weigh(dataset: Any, program: Program) -> Weighed:
     if not is_dataset(dataset):
         kind = type(dataset).__name__
         raise NotTransformable(f"Only the maps of a tf.data.Dataset can be weighed, not a {kind}'s.")
+    found: list[Weighed] = []
+    thread = threading.Thread(target=lambda: found.append(_built_again(dataset, program)), daemon=True)
+    thread.start()
+    thread.join(LONGEST_ALL_S)
+    late = f"Weighing the maps took more than {LONGEST_ALL_S:.0f} s."
+    return found[0] if found else Weighed(problem=late)
+
+
+def _built_again(dataset: Any, program: Program) -> Weighed:
     if (size := array_bytes(dataset)) > MOST_ARRAY_BYTES:
         return Weighed(
             problem=f"The pipeline contains arrays of {size / 1e6:,.0f} MB: it is not built again."
@@ -188,7 +204,8 @@ def _one_thread() -> Any:
 
 def _held(graph: DatasetGraph, stage: str, fed: Mapping[str, Any]) -> Any:
     """What a stage gives, from memory."""
-    held = Held(graph.build(stage, fed=fed), stage, HELD)
+    room = min(HELD.bytes, int(HELD_SHARE * machine.available_memory_bytes()))
+    held = Held(graph.build(stage, fed=fed), stage, replace(HELD, bytes=room))
     held.fill()
     if not held.count:
         raise ValueError("a stage gave no element")

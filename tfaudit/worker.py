@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from . import failures, measure, target
 from .feeding import fill_caches, is_dataset, keep_file_caches_in
 from .job import VariedJob
+from .measure import StepProbe
 from .program import callbacks, compression, placement, tuning
 from .program import job as jobs
 from .recorders import WARM_UP_STEPS, Logging, Timing, Tracing
@@ -112,8 +113,8 @@ class Worker:
         self.channel.send(Found(notes=job.notes or None, cache_filled=filled))
         probe = None
         if job.train_step is None:
-            probe = measure.StepProbe(job.model.train_step if job.trains else no_step, job.constant)
-        recorder = self._recorder(job)
+            probe = StepProbe(job.model.train_step if job.trains else no_step, job.constant)
+        recorder = self._recorder(job, probe)
         last = measure.train(job, recorder, probe)
         if isinstance(recorder, Tracing):
             recorder.stop()
@@ -134,13 +135,14 @@ class Worker:
             )
         )
 
-    def _recorder(self, job: VariedJob) -> Timing | Logging | Tracing:
+    def _recorder(self, job: VariedJob, probe: StepProbe | None) -> Timing | Logging | Tracing:
         if self.variant.purpose == "log":
             return Logging()
         if self.variant.purpose == "trace":
             return Tracing(self.channel, str(Path(self.request.folder) / "trace"))
         steps = WARM_UP_STEPS + buffered_batches(job)
-        return Timing(self.channel, measure.sync_devices, steps, self.request.warm_up_s)
+        counted = probe.count() if probe and measure.counts_in_step(job) else None
+        return Timing(self.channel, measure.sync_devices, steps, self.request.warm_up_s, counted)
 
     def _placement(self) -> Placement | None:
         if self.variant.purpose != "log":

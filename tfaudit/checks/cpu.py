@@ -10,7 +10,16 @@ from pathlib import Path
 
 from ..checking import Outcome, check, failed, not_applicable, passed, percent, unknown, warned
 from ..evidence import NO_ACCELERATOR, Evidence
-from ..mapcosts import WORTH_SHARE, MapCost, bounded, in_words, map_costs
+from ..mapcosts import (
+    WORTH_SHARE,
+    MapCost,
+    bounded,
+    heavy_ones,
+    in_words,
+    map_costs,
+    together,
+    why_not_weighed,
+)
 from ..program import moves
 from ..records import Interval, Program, Stage, Work
 from ..report import numbers
@@ -171,7 +180,7 @@ def data_preparation(evidence: Evidence) -> Outcome:
     gain, found, costs = input_gain(evidence), moves.preparable(program), map_costs(evidence)
     facts = {
         "the_same_in_every_epoch": {described(stage): _bytes_per_element(stage) for stage in found},
-        **_weights(found, costs),
+        **weights(found, costs),
         "cached_input_over_baseline_ratio": gain,
         **_preparing(evidence),
     }
@@ -185,18 +194,13 @@ def data_preparation(evidence: Evidence) -> Outcome:
         return unknown(f"What {names} costs was not measured. {_why_no_gain(evidence)}", **facts)
     if not matters:
         return passed(f"{names} does the same in every epoch, but costs nothing measurable here.", **facts)
-    heavy = _heavy(found, costs)
+    heavy = heavy_ones(found, costs)
     if not heavy:
         return passed(f"{names} does the same in every epoch, but hardly any of the work.", **facts)
     fix = _cache_after(evidence, heavy[-1])
     summary = f"The same work is done in every epoch: {_with_shares(heavy, costs)}."
     spared = costs[heavy[-1]].until.high if heavy[-1] in costs else None
-    return warned(summary, fix=fix, at_most=bounded(gain, spared, _cores(evidence)), **facts)
-
-
-def _heavy(found: list[Stage], costs: dict[Stage, MapCost]) -> list[Stage]:
-    """The stages that are not certain to take little of the pipeline's work."""
-    return [stage for stage in found if stage not in costs or not costs[stage].is_light]
+    return warned(summary, fix=fix, at_most=bounded(gain, spared, cores_of_job(evidence)), **facts)
 
 
 def _with_shares(found: list[Stage], costs: dict[Stage, MapCost]) -> str:
@@ -209,20 +213,14 @@ def _with_shares(found: list[Stage], costs: dict[Stage, MapCost]) -> str:
     )
 
 
-def _cores(evidence: Evidence) -> float:
+def cores_of_job(evidence: Evidence) -> float:
     """How many cores the job may use."""
     baseline = evidence.variant("baseline")
     during = load(baseline.blocks) if baseline else None
     return (during.core_limit if during else None) or float(evidence.machine.cores)
 
 
-def _all_of(shares: list[Interval | None]) -> float | None:
-    """The most that several shares come to; None where one is not known."""
-    known = [share.high for share in shares if share is not None]
-    return sum(known) if len(known) == len(shares) else None
-
-
-def _weights(found: list[Stage], costs: dict[Stage, MapCost]) -> dict[str, dict[str, str]]:
+def weights(found: list[Stage], costs: dict[Stage, MapCost]) -> dict[str, dict[str, str]]:
     """What the stages cost, as facts."""
     return {"takes": {described(stage): in_words(costs[stage]) for stage in found if stage in costs}}
 
@@ -336,7 +334,7 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
     names = ", ".join(described(stage) for stage in found)
     facts: dict[str, object] = {
         "has_kernels_for_an_accelerator": {described(stage): _copied(stage) for stage in found},
-        **_weights(found, costs),
+        **weights(found, costs),
     }
     if not evidence.accelerators:
         there = f" On one, {_with_shares(found, costs)} could be done there." if found else ""
@@ -350,13 +348,13 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
         return unknown(f"What {names} costs was not measured. {_why_no_gain(evidence)}", **facts)
     if gain.low < WARN_GAIN:
         return passed(f"The accelerator could do {names}, but that costs nothing measurable here.", **facts)
-    heavy = _heavy(found, costs)
+    heavy = heavy_ones(found, costs)
     if not heavy:
         return passed(f"The accelerator could do {names}, but that is hardly any of the work.", **facts)
     shares = _with_shares(heavy, costs)
     summary = f"The accelerator waits for input and could do {shares} itself (there it was not tried)."
-    spared = _all_of([costs[stage].share if stage in costs else None for stage in heavy])
-    most = bounded(gain, spared, _cores(evidence))
+    spared = together([costs[stage].share if stage in costs else None for stage in heavy])
+    most = bounded(gain, spared, cores_of_job(evidence))
     return warned(summary, fix=_in_train_step(heavy), at_most=most, **facts)
 
 
@@ -535,18 +533,19 @@ def compilable_input(evidence: Evidence) -> Outcome:
         return passed("There is no map of any weight that XLA could compile.", **facts)
     if gain is not None and gain.low < WARN_GAIN:
         return passed(f"XLA could compile {names}, but that costs nothing measurable here.", **facts)
-    if all(stage in costs for stage in found):
-        worth = [stage for stage in found if _saves(costs[stage])]
-        if not worth:
-            return passed(f"Compiled by XLA, {names} would not save the pipeline any work.", **facts)
+    if worth := [stage for stage in found if stage in costs and _saves(costs[stage])]:
         savings = ", ".join(f"{described(stage)} {_saved(costs[stage])}" for stage in worth)
         summary = f"Compiling saves the pipeline some of its work: {savings}."
         if gain is None:
             return unknown(f"{summary} What input costs the job was not measured.", **facts)
-        most = bounded(gain, _all_of([costs[stage].saved for stage in worth]), _cores(evidence))
+        spared = together([costs[stage].saved for stage in worth])
+        most = bounded(gain, spared, cores_of_job(evidence))
         return warned(summary, fix=_compiling(worth), at_most=most, **facts)
-    why = evidence.why_missing("weighed") or "Compiling them was not tried."
-    return unknown(f"XLA could compile {names}. {why}", fix=_compiling(found), **facts)
+    if left := [stage for stage in found if stage not in costs]:
+        names = ", ".join(map(described, left))
+        why = why_not_weighed(evidence)
+        return unknown(f"XLA could compile {names}. {why}", fix=_compiling(left), **facts)
+    return passed(f"Compiled by XLA, {names} would not save the pipeline any work.", **facts)
 
 
 def _compiling(found: list[Stage]) -> str:

@@ -17,11 +17,12 @@ from ..checking import (
     warned,
 )
 from ..evidence import NO_ACCELERATOR, Evidence
+from ..mapcosts import WORTH_SHARE, bounded, heavy_ones, map_costs, together
 from ..program.pipeline import PYTHON_OPS
 from ..records import Interval, Kernel, Program
 from ..stability import outlier_share
 from ..trace.verdicts import busiest, steps_of
-from .cpu import described
+from .cpu import cores_of_job, described, weights
 from .performance import FAIL_GAIN, FAIL_TRACES, GAIN_RULE, WARN_GAIN, WARN_TRACES, input_gain
 
 NUMERICS_RULE = (
@@ -378,16 +379,17 @@ def _partial_batches(program: Program) -> bool:
 @check(
     number="5.5",
     needs=("program",),
-    uses=("baseline", "cached-input"),
-    threshold=f"Python in the train step fails; in the pipeline it warns, and fails when cached input"
-    f" gives ≥ {FAIL_GAIN:g}×",
+    uses=("baseline", "cached-input", "weighed", "machine"),
+    threshold=f"Python in the train step fails; in the pipeline it warns, and fails when it takes"
+    f" ≥ {percent(WORTH_SHARE)} of the pipeline's work and cached input gives ≥ {FAIL_GAIN:g}×",
 )
 def no_python_in_graph(evidence: Evidence) -> Outcome:
     """Python in the graph
 
     What it looks at
     py_function, numpy_function and from_generator among the pipeline's stages and the ops of the train
-    step, and data that is itself a Python generator.
+    step, and data that is itself a Python generator; and how much of the pipeline's work maps take that call
+    Python.
 
     Why it matters
     Such a function holds Python's global lock: it uses one core, cannot be compiled or moved, and every
@@ -402,17 +404,21 @@ def no_python_in_graph(evidence: Evidence) -> Outcome:
     in_step = sorted(PYTHON_OPS & ((baseline and baseline.train_ops) or {}).keys())
     if in_step:
         return failed(f"The train step itself calls Python: {', '.join(in_step)}.", op=in_step)
-    found = [described(stage) for stage in program.pipeline if stage.python and not stage.inside]
-    if program.data_kind == "generator":
-        found.append("the data is a Python generator")
+    stages = [stage for stage in program.pipeline if stage.python and not stage.inside]
+    is_generator = program.data_kind == "generator"
+    found = [*map(described, stages), *(["the data is a Python generator"] if is_generator else [])]
     if not found:
         return passed("Nothing in the pipeline or the train step calls Python.")
-    gain = input_gain(evidence)
-    facts = {"python": found, "cached_input_over_baseline_ratio": gain}
+    gain, costs = input_gain(evidence), map_costs(evidence)
+    facts = {"python": found, **weights(stages, costs), "cached_input_over_baseline_ratio": gain}
     summary = f"Python runs for every element: {', '.join(found)}."
-    if gain is not None and gain.low >= FAIL_GAIN:
-        return failed(summary, at_most=gain, **facts)
-    return warned(summary, at_most=gain if gain and gain.low >= WARN_GAIN else None, **facts)
+    if gain is None or gain.low < WARN_GAIN:
+        return warned(summary, **facts)
+    if not is_generator:
+        spared = together([costs[stage].share if stage in costs else None for stage in stages])
+        gain = bounded(gain, spared, cores_of_job(evidence))
+    costly = is_generator or bool(heavy_ones(stages, costs))
+    return (failed if costly and gain.low >= FAIL_GAIN else warned)(summary, at_most=gain, **facts)
 
 
 @check(
