@@ -43,7 +43,7 @@ _PARALLEL = {
 }
 
 #: Marks a call of what ``tf.function(jit_compile=True)`` made, and that function.
-_MUST_COMPILE = "_XlaMustCompile"
+MUST_COMPILE = "_XlaMustCompile"
 
 #: Attributes that only one of the two forms of a stage has.
 _ONLY_OF_ONE = ("deterministic", "force_synchronous", "use_unbounded_threadpool")
@@ -192,13 +192,13 @@ class DatasetGraph:
         around = type(self.functions[called.name])()
         around.signature.CopyFrom(signature)
         around.signature.name = f"{called.name}_compiled"
-        around.attr[_MUST_COMPILE].b = True
+        around.attr[MUST_COMPILE].b = True
         call = around.node_def.add(name="call", op="StatefulPartitionedCall")
         call.input.extend(argument.name for argument in signature.input_arg)
         call.attr["f"].func.name = called.name
         call.attr["Tin"].list.type.extend(argument.type for argument in signature.input_arg)
         call.attr["Tout"].list.type.extend(result.type for result in signature.output_arg)
-        call.attr[_MUST_COMPILE].b = True
+        call.attr[MUST_COMPILE].b = True
         for number, result in enumerate(signature.output_arg):
             around.ret[result.name] = f"call:output:{number}"
         called.name = around.signature.name

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from ..datasetgraph import MUST_COMPILE
 from ..records import Work
 
 #: Ops whose result depends on chance, or on a seed that is handed on from one element to the next.
@@ -32,9 +33,6 @@ _HARMLESS = re.compile(r"Dataset(V\d+)?$|(SeedGenerator|MemoryCache)$")
 
 #: What TensorFlow calls a map's function once it is traced.
 _TRACED = re.compile(r"__inference_Dataset_map_(.+)_\d+$")
-
-#: Marks a call of what ``tf.function(jit_compile=True)`` made.
-_COMPILED = "_XlaMustCompile"
 
 #: TensorFlow takes these at their word that they keep no state, but they run Python.
 PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
@@ -108,7 +106,7 @@ def of_nodes(nodes: Iterable[Any]) -> Work:
         stateful=tuple(stateful),
         not_on_accelerator=_without(ops, ACCELERATOR_KERNELS, strings),
         not_in_xla=_without(ops, XLA_KERNELS, strings),
-        compiled=any(node.attr[_COMPILED].b for node in nodes if _COMPILED in node.attr),
+        compiled=any(node.attr[MUST_COMPILE].b for node in nodes if MUST_COMPILE in node.attr),
     )
 
 
