@@ -193,6 +193,7 @@ class Timing:
         return steps - before[0], samples - before[1]
 
     def _await_orders(self) -> None:
+        self._counted_before = self._counted() if self._counted else (0, 0)
         self._channel.send(Ready())
         order = self._channel.receive()
         if isinstance(order, Finish):
@@ -200,7 +201,6 @@ class Timing:
         self._clear()
         self._min_steps, self._min_ns = order.min_steps, int(order.min_duration_s * _NS)
         self._max_ns = int(order.max_duration_s * _NS)
-        self._counted_before = self._counted() if self._counted else (0, 0)
         self._last = self._clock()
         self._settle_ns = int(order.settle_s * _NS)
         if self._typical_ns < self._settle_ns:
