@@ -6,7 +6,7 @@ import pytest
 from checks.builders import evidence, program
 
 from tfaudit.evidence import Evidence
-from tfaudit.mapcosts import bounded, in_words, map_costs
+from tfaudit.mapcosts import bounded, in_words, map_costs, together
 from tfaudit.records import Interval, Stage, VariantResult, Weighed, WeighedMap
 
 DECODE, RESIZE = Stage(op="map", function="decode"), Stage(op="map", function="resize")
@@ -76,5 +76,13 @@ def test_a_cost_in_words() -> None:
     ],
 )
 def test_what_is_spared_bounds_what_is_gained(share: float | None, cores: int, most: float) -> None:
-    gain = bounded(Interval(9.0, 9.0, 9.0), share, cores)
+    spared = None if share is None else Interval(share, share, share)
+    gain = bounded(Interval(9.0, 9.0, 9.0), spared, cores)
     assert (gain.low, gain.median, gain.high) == pytest.approx((most,) * 3)
+
+
+def test_a_bound_is_as_wide_as_what_it_rests_on() -> None:
+    shares = together([Interval(0.1, 0.05, 0.15), Interval(0.1, 0.05, 0.15)])
+    gain = bounded(Interval(2.0, 1.5, 2.5), shares, 1)
+    assert (gain.low, gain.median, gain.high) == pytest.approx((1 / 0.9, 1 / 0.8, 1 / 0.7))
+    assert together([Interval(0.1, 0.1, 0.1), None]) is None

@@ -193,7 +193,7 @@ def test_steps_that_come_several_at_a_time_are_noted_where_they_pass_a_power_of_
 
 def test_where_something_counts_it_is_asked_what_a_block_held() -> None:
     """Steps and samples, of which a call tells its steps at most."""
-    counted = [(10, 80), (16, 125), (20, 200), (29, 260)]
+    counted = [(10, 80), (16, 125), (20, 200), (29, 260), (29, 260)]
     run = FakeRun(Go(min_steps=2), Go(min_steps=2), counted=lambda: counted.pop(0))
     run.all_steps([900, 5, 5, *[10] * 4])
     assert [(block.steps, block.samples) for block in run.blocks] == [(6, 45), (9, 60)]

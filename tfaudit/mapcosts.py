@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -73,27 +74,33 @@ def heavy_ones(stages: Iterable[Stage], costs: Mapping[Stage, MapCost]) -> list[
     return [stage for stage in stages if stage not in costs or not costs[stage].is_light]
 
 
-def together(shares: Iterable[Interval | None]) -> float | None:
-    """The most that several shares come to; None where one is not known."""
-    total = 0.0
-    for share in shares:
-        if share is None:
-            return None
-        total += share.high
-    return total
+def together(shares: Iterable[Interval | None]) -> Interval | None:
+    """What several shares come to; None where one is not known."""
+    known = list(shares)
+    if not known or None in known:
+        return None
+    low, median, high = (sum(getattr(share, end) for share in known) for end in ("low", "median", "high"))
+    return Interval(median=median, low=low, high=high)
 
 
-def bounded(gain: Interval, share: float | None, cores: float) -> Interval:
+def bounded(gain: Interval, share: Interval | None, cores: float) -> Interval:
     """The most that a job can gain by sparing that share of its pipeline's work; ``gain`` if that is unknown.
 
     ``gain`` is what sparing all of it gives. Work W on C cores takes at least W ÷ C, and s W where a stage of
     share s runs serially; without that stage at least (1 - s) W ÷ C. Where nothing runs in parallel it is W
     before and (1 - s) W after.
     """
-    if share is None or share >= 1:
+    if share is None:
         return gain
-    most = max(1.0, cores * share) / (1 - max(0.0, share))
-    return Interval(median=min(gain.median, most), low=min(gain.low, most), high=min(gain.high, most))
+
+    def most(spared: float) -> float:
+        return math.inf if spared >= 1 else max(1.0, cores * spared) / (1 - max(0.0, spared))
+
+    return Interval(
+        median=min(gain.median, most(share.median)),
+        low=min(gain.low, most(share.low)),
+        high=min(gain.high, most(share.high)),
+    )
 
 
 def in_words(cost: MapCost) -> str:

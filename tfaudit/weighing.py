@@ -23,6 +23,7 @@ from . import machine
 from .datasetgraph import DatasetGraph
 from .failures import describe
 from .feeding import NotTransformable, is_dataset
+from .mapcosts import FEWEST_ROUNDS
 from .program import moves
 from .records import Program, Weighed, WeighedMap
 from .sourcecache import MOST_ARRAY_BYTES, Held, Limits, array_bytes
@@ -38,7 +39,7 @@ ROUNDS, TURN_S, LONGEST_S = 5, 0.04, 4.0
 LONGEST_ALL_S = 40.0
 
 #: A batch that takes longer by itself leaves no time for rounds.
-LONGEST_BATCH_S = 0.6
+LONGEST_BATCH_S = 0.4
 
 #: More maps than this are not weighed.
 MOST_MAPS = 4
@@ -102,11 +103,11 @@ def _weighed(graph: DatasetGraph, program: Program) -> Weighed:
     }
     courses = [whole, *(course for way in ways.values() for course in way.courses)]
     until = time.monotonic() + LONGEST_S
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        if number >= FEWEST_ROUNDS and time.monotonic() > until:
+            break
         for course in courses:
             course.run()
-        if time.monotonic() > until:
-            break
     return Weighed(
         whole_s=tuple(whole.batches_s),
         maps=tuple(
@@ -136,7 +137,11 @@ class _Map:
         self.problem = ""
         if compilable:
             try:
-                self.compiled = _Course(graph.compiled(name).build(graph.output, fed=fed))
+                compiled = _Course(graph.compiled(name).build(graph.output, fed=fed))
+                if compiled.batch_s <= LONGEST_BATCH_S:
+                    self.compiled = compiled
+                else:
+                    self.problem = f"Compiled by XLA, a batch takes {compiled.batch_s:.1f} s"
             except Exception as error:
                 self.problem = f"XLA did not compile it: {describe(error)}"
 

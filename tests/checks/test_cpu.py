@@ -89,6 +89,14 @@ CASES = {
         evidence(program=SERIAL, baseline=100.0, parallel_input=104.0, cached_input=200.0),
         Status.PASS,
     ),
+    "adding it gains, but not for certain": (
+        evidence(program=SERIAL, baseline=[100.0] * 6, parallel_input=[100.0, 100.0, 112.0, 118.0] * 2),
+        Status.PASS,
+    ),
+    "adding it gains, too uncertain to call": (
+        evidence(program=SERIAL, baseline=[100.0] * 6, parallel_input=[80.0, 300.0] * 3),
+        Status.UNKNOWN,
+    ),
     "adding it failed": (
         evidence(
             failed("parallel-input", "raised", "measure"), program=SERIAL, baseline=100.0, cached_input=126.0
@@ -124,7 +132,10 @@ def test_the_cost_is_not_weighed_by_a_variant_that_failed_at_once() -> None:
 
 def test_the_gain_of_adding_what_is_missing_is_no_bound() -> None:
     result = judged("4.1", evidence(program=SERIAL, baseline=100.0, parallel_input=150.0))
-    assert result.summary == "Found: map(decode) runs serially. With them the job is 1.50× as fast."
+    assert result.summary == (
+        "Parallel calls and a prefetch, where they lack, make the job 1.50× as fast:"
+        " map(decode) runs serially."
+    )
     assert (result.gain is not None, result.gain_is_bound) == (True, False)
 
 
@@ -264,6 +275,14 @@ def test_the_share_of_the_work_is_told_and_a_light_map_is_not_blamed() -> None:
     assert ("takes: map(decode)", "34 % of the pipeline's work (34–34 %), 3.42 ms per batch") in [
         (fact.name, fact.value) for fact in result.facts
     ]
+
+
+def test_what_may_do_the_same_is_mentioned() -> None:
+    python = mapped("tidy", replace(RESIZES, stateful=("PyFunc",)), python=True, after_varying=False)
+    fix = judged("4.2", given(DECODE, python)).fix
+    assert fix.endswith(
+        "# if map(tidy) gives the same in every epoch as well, put the cache behind that instead"
+    )
 
 
 def test_a_cache_goes_behind_the_map_and_before_what_changes_the_order() -> None:

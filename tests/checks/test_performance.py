@@ -286,13 +286,14 @@ def profiled(
     return replace(given, machine=replace(given.machine, versions=versions))
 
 
+UNTRACED = trace(0, problem="No trace.")
 BOARD = callback("TensorBoard", kept=False, profile_batch="10, 20")
 
 PROFILING = {
-    "nothing": (profiled(), Status.WARN),
-    "nothing, run with python -m": (profiled(form="module"), Status.WARN),
+    "nothing, and not tried": (profiled(), Status.UNKNOWN),
+    "nothing, run with python -m": (profiled(form="module", found=UNTRACED), Status.WARN),
     "nothing, but the audit profiled it": (profiled(found=trace(3)), Status.PASS),
-    "nothing, and the audit could not": (profiled(found=trace(0, problem="No trace.")), Status.WARN),
+    "nothing, and the audit could not": (profiled(found=UNTRACED), Status.WARN),
     "TensorBoard": (profiled(BOARD), Status.PASS),
     "TensorBoard that profiles nothing yet": (
         profiled(callback("TensorBoard", kept=False, profile_batch="0, 0")),
@@ -307,7 +308,7 @@ PROFILING = {
         profiled(BOARD, board=None, tensorflow="nightly"),
         Status.PASS,
     ),
-    "one's own class of that name": (profiled(callback("TensorBoard", "train")), Status.WARN),
+    "one's own class of that name": (profiled(callback("TensorBoard", "train"), found=UNTRACED), Status.WARN),
     "made from TensorBoard": (profiled(callback("Board", "train", "TensorBoard")), Status.PASS),
     "TensorBoard in the source": (profiled(keras__callbacks__TensorBoard="train.py:9"), Status.PASS),
     "TensorBoard in the source, not installed": (
@@ -324,10 +325,10 @@ PROFILING = {
     ),
     "the profiler of summaries": (profiled(tensorflow__summary__trace_on="train.py:9"), Status.PASS),
     "a name for a step": (
-        profiled(tensorflow__profiler__experimental__Trace="train.py:9"),
+        profiled(tensorflow__profiler__experimental__Trace="train.py:9", found=UNTRACED),
         Status.WARN,
     ),
-    "another package's": (profiled(mylib__profiler__start="train.py:9"), Status.WARN),
+    "another package's": (profiled(mylib__profiler__start="train.py:9", found=UNTRACED), Status.WARN),
     "a factory has no fit to look at": (profiled(form="factory"), Status.MANUAL),
     "builders have no fit to look at": (profiled(form="builders"), Status.MANUAL),
     "a factory that the audit profiled": (profiled(form="factory", found=trace(3)), Status.PASS),
@@ -343,8 +344,8 @@ def test_profiling_available(case: str) -> None:
 
 
 def test_the_advice_names_what_tensorflow_no_longer_brings() -> None:
-    assert "pip install tensorboard" in judged("1.4", profiled(board=None)).fix
-    assert "pip install" not in judged("1.4", profiled()).fix
+    assert "pip install tensorboard" in judged("1.4", profiled(board=None, found=UNTRACED)).fix
+    assert "pip install" not in judged("1.4", profiled(found=UNTRACED)).fix
     assert judged("1.4", profiled(BOARD, board=None)).fix == "pip install tensorboard"
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from jinja2 import UndefinedError
 
-from tfaudit.records import Interval, Report, Stage, Status
+from tfaudit.records import Failure, Interval, Report, Stage, Status
 from tfaudit.report import FORMATS, html, templates
 
 from .page import Page
@@ -150,6 +150,18 @@ def test_failures_are_shown_with_their_traceback() -> None:
 
 def test_a_variant_that_only_logs_has_not_failed() -> None:
     assert "not timed: Title of placement" in render(report()).text
+
+
+def test_a_variant_that_makes_no_sense_for_the_job_did_not_fail() -> None:
+    for kind, state in (
+        ("unsupported", "not applicable"),
+        ("not-applied", "not applicable"),
+        ("raised", "failed"),
+    ):
+        failure = Failure(phase="build", kind=kind, message="Nothing is read.")
+        held = variant("source-cached", None, purpose="time", status="failed", failure=failure)
+        text = render(report(variants=(variant("baseline", 412.0), held))).text
+        assert f"{state}: Nothing is read." in text
 
 
 def test_the_pipeline_tells_serial_stages_and_python() -> None:

@@ -73,7 +73,7 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
         None if evidence.why_missing("parallel-input") else evidence.ratio("parallel-input", to="baseline")
     )
     if added is not None:
-        return _parallel_gain(summary, fix, added, faults)
+        return _parallel_gain(faults, fix, added)
     gain = input_gain(evidence)
     if gain is None:
         return warned(f"{summary} What it costs was not measured.", fix=fix, fault=faults)
@@ -87,13 +87,18 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
     return passed(f"{summary} It costs nothing measurable here.", **facts)
 
 
-def _parallel_gain(summary: str, fix: str, gain: Interval, faults: list[str]) -> Outcome:
+def _parallel_gain(found: list[str], fix: str, gain: Interval) -> Outcome:
     """The verdict by what adding what is missing was measured to give."""
-    facts = {"fault": faults, "with_them_over_baseline_ratio": gain}
-    if gain.low < WARN_GAIN:
-        return passed(f"{summary} Adding what is missing gains nothing measurable here.", **facts)
-    judge = failed if gain.low >= FAIL_GAIN else warned
-    return judge(f"{summary} With them the job is {gain.median:.2f}× as fast.", fix=fix, gain=gain, **facts)
+    facts, faults = {"fault": found, "with_them_over_baseline_ratio": gain}, "; ".join(found)
+    what = f"Parallel calls and a prefetch, where they lack, make the job {gain.median:.2f}× as fast"
+    if gain.low >= WARN_GAIN:
+        judge = failed if gain.low >= FAIL_GAIN else warned
+        return judge(f"{what}: {faults}.", fix=fix, gain=gain, **facts)
+    if gain.median >= WARN_GAIN and gain.high >= FAIL_GAIN:
+        return unknown(f"{what}, too uncertain to call: measure longer. Found: {faults}.", fix=fix, **facts)
+    if gain.median >= WARN_GAIN:
+        return passed(f"{what}, but not for certain. Found: {faults}.", **facts)
+    return passed(f"Found: {faults}. Adding what is missing gains nothing measurable here.", **facts)
 
 
 def mended_by_tensorflow(program: Program) -> bool:
@@ -198,8 +203,10 @@ def data_preparation(evidence: Evidence) -> Outcome:
     if not heavy:
         return passed(f"{names} does the same in every epoch, but hardly any of the work.", **facts)
     fix = _cache_after(evidence, heavy[-1])
+    if unsure := _unsure(program):
+        fix += f"\n# if {unsure} gives the same in every epoch as well, put the cache behind that instead"
     summary = f"The same work is done in every epoch: {_with_shares(heavy, costs)}."
-    spared = costs[heavy[-1]].until.high if heavy[-1] in costs else None
+    spared = costs[heavy[-1]].until if heavy[-1] in costs else None
     return warned(summary, fix=fix, at_most=bounded(gain, spared, cores_of_job(evidence)), **facts)
 
 

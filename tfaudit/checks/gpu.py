@@ -19,7 +19,7 @@ from ..checking import (
 from ..evidence import NO_ACCELERATOR, Evidence
 from ..mapcosts import WORTH_SHARE, bounded, heavy_ones, map_costs, together
 from ..program.pipeline import PYTHON_OPS
-from ..records import Interval, Kernel, Program
+from ..records import Interval, Kernel, Program, Stage
 from ..stability import outlier_share
 from ..trace.verdicts import busiest, steps_of
 from .cpu import cores_of_job, described, weights
@@ -31,6 +31,8 @@ NUMERICS_RULE = (
 )
 
 PRECISIONS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+
+FOR_PYTHON = "# write it with TensorFlow ops (tf.io, tf.image, tf.strings), or store once what it gives"
 
 #: What an accelerator would need, for a reader whose machine has none.
 HARDWARE_RULE = "bfloat16 from compute capability 8.0, float16 tensor cores from 7.0"
@@ -418,7 +420,14 @@ def no_python_in_graph(evidence: Evidence) -> Outcome:
         spared = together([costs[stage].share if stage in costs else None for stage in stages])
         gain = bounded(gain, spared, cores_of_job(evidence))
     costly = is_generator or bool(heavy_ones(stages, costs))
-    return (failed if costly and gain.low >= FAIL_GAIN else warned)(summary, at_most=gain, **facts)
+    judge = failed if costly and gain.low >= FAIL_GAIN else warned
+    return judge(summary, fix=_without_python(stages), at_most=gain, **facts)
+
+
+def _without_python(stages: list[Stage]) -> str:
+    """Where the functions are, and what is to become of them."""
+    places = [f"# {described(stage)}: {stage.location}" for stage in stages if stage.location]
+    return "\n".join([*places, FOR_PYTHON]) if places else ""
 
 
 @check(

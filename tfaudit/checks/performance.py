@@ -240,6 +240,11 @@ def profiling_available(evidence: Evidence) -> Outcome:
         )
     if not program.has_fit:
         return manual(f"The target has no call of fit. {PROFILING_QUESTION}")
+    if evidence.trace is None:
+        return unknown(
+            "Nothing in the program can switch the profiler on; whether it works from outside was not tried"
+            " (--variant profiled)."
+        )
     fix = PROFILE_FIX
     if lacks_board(evidence.machine.versions):
         fix += "\n# pip install tensorboard: TensorFlow no longer brings it from 2.21 on"

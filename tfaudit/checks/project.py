@@ -190,7 +190,8 @@ def _kept(evidence: Evidence) -> list[StoredKind]:
 
 def _held(kind: StoredKind) -> str:
     size, files = numbers.size(kind.bytes), counted(kind.count, "file")
-    return f"{size} in {files}, written {kind.newest_days:.0f} to {kind.oldest_days:.0f} days ago"
+    newest, oldest = f"{kind.newest_days:.0f}", f"{kind.oldest_days:.0f}"
+    return f"{size} in {files}, written {newest if newest == oldest else f'{newest} to {oldest}'} days ago"
 
 
 @check(

@@ -131,7 +131,12 @@ def why_unmeasured(summary: VariantSummary | None) -> str:
 
 
 def state(summary: VariantSummary) -> str:
-    """``measured``, ``failed``, ``not run``, or ``not timed`` for those that log or trace."""
+    """``measured``, ``failed``, ``not run``, ``not timed`` for those that log, trace or weigh.
+
+    Or ``not applicable``, where the failure only says that the change makes no sense for this job.
+    """
+    if summary.failure is not None and summary.failure.kind in ("not-applied", "unsupported"):
+        return "not applicable"
     if summary.status == "measured" and summary.purpose != "time":
         return "not timed"
     return summary.status.replace("-", " ")
