@@ -681,6 +681,7 @@ def test_what_lies_in_storage_is_kept_with_the_run(planned: list[Plan]) -> None:
     assert refused("audit", "out", "--storage", "none") == (
         "none does not exist: give --storage a folder of checkpoints or logs."
     )
+    assert refused("audit", "out", "--storage", "").startswith("--storage names no folder")
 
 
 def test_progress_goes_to_stderr_a_line_for_each_variant(planned: list[Plan]) -> None:

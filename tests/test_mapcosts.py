@@ -6,7 +6,7 @@ import pytest
 from checks.builders import evidence, program
 
 from tfaudit.evidence import Evidence
-from tfaudit.mapcosts import bounded, in_words, map_costs, together
+from tfaudit.mapcosts import bounded, in_words, map_costs, together, why_not_weighed
 from tfaudit.records import Interval, Stage, VariantResult, Weighed, WeighedMap
 
 DECODE, RESIZE = Stage(op="map", function="decode"), Stage(op="map", function="resize")
@@ -28,13 +28,31 @@ def of(stage: int, fed: float, given: float, *compiled: float, rounds: int = ROU
 
 def test_a_map_takes_the_difference_between_its_input_and_its_output() -> None:
     costs = map_costs(weighed(of(1, 0.009, 0.005), of(2, 0.005, 0.004, 0.0045)))
-    assert list(costs) == [DECODE, RESIZE]
-    assert costs[DECODE].share.median == pytest.approx(0.4)
-    assert costs[DECODE].until.median == pytest.approx(0.5)
-    assert costs[DECODE].batch_ms.median == pytest.approx(4.0)
-    assert costs[DECODE].saved is None
-    saved = costs[RESIZE].saved
-    assert saved is not None and saved.median == pytest.approx(0.05)
+    assert list(costs.by_place()) == [1, 2]
+    decode, resize = costs.of(DECODE), costs.of(RESIZE)
+    assert decode is not None and resize is not None
+    assert decode.share.median == pytest.approx(0.4)
+    assert decode.until.median == pytest.approx(0.5)
+    assert decode.batch_ms.median == pytest.approx(4.0)
+    assert decode.saved is None
+    assert resize.saved is not None and resize.saved.median == pytest.approx(0.05)
+
+
+def test_stages_that_are_alike_are_told_apart() -> None:
+    """Two branches with the same map, one of which is given more."""
+    first, second = Stage(op="map", function="decode"), Stage(op="map", function="decode")
+    found = Weighed(whole_s=(0.01,) * 3, maps=(of(0, 0.01, 0.001, rounds=3), of(1, 0.01, 0.009, rounds=3)))
+    result = VariantResult(id="weighed", status="measured", weighed=found)
+    costs = map_costs(evidence(result, program=program(first, second)))
+    shares = [cost.share.median for stage in (first, second) if (cost := costs.of(stage))]
+    assert shares == pytest.approx([0.9, 0.1])
+
+
+def test_a_share_that_is_too_uncertain_is_none() -> None:
+    maps = WeighedMap(1, (0.009, 0.002, 0.009, 0.009, 0.002), (0.001,) * 5)
+    found = weighed(maps)
+    assert map_costs(found).by_place() == {}
+    assert why_not_weighed(found).startswith("What it takes is too uncertain")
 
 
 def test_a_round_is_compared_within_itself() -> None:
@@ -42,23 +60,27 @@ def test_a_round_is_compared_within_itself() -> None:
     whole, fed, given = (0.01, 0.02, 0.01), (0.009, 0.018, 0.009), (0.005, 0.01, 0.005)
     found = Weighed(whole_s=whole, maps=(WeighedMap(1, fed, given),))
     result = VariantResult(id="weighed", status="measured", weighed=found)
-    share = map_costs(evidence(result, program=program(*PIPELINE)))[DECODE].share
+    cost = map_costs(evidence(result, program=program(*PIPELINE))).of(DECODE)
+    assert cost is not None
+    share = cost.share
     assert (share.low, share.high) == (pytest.approx(0.4), pytest.approx(0.4))
 
 
 def test_what_was_not_weighed_has_no_cost() -> None:
-    assert map_costs(evidence(program=program(*PIPELINE))) == {}
-    assert map_costs(weighed(of(1, 0.009, 0.005, rounds=2), rounds=2)) == {}
-    assert map_costs(weighed(of(3, 0.009, 0.005), of(7, 0.009, 0.005))) == {}
+    assert map_costs(evidence(program=program(*PIPELINE))).by_place() == {}
+    assert map_costs(weighed(of(1, 0.009, 0.005, rounds=2), rounds=2)).by_place() == {}
+    assert map_costs(weighed(of(3, 0.009, 0.005), of(7, 0.009, 0.005))).by_place() == {}
 
 
 @pytest.mark.parametrize(("given", "light"), [(0.00451, True), (0.0045, False)])
 def test_a_map_is_light_below_a_twentieth_of_the_work(given: float, light: bool) -> None:
-    assert map_costs(weighed(of(1, 0.005, given)))[DECODE].is_light == light
+    cost = map_costs(weighed(of(1, 0.005, given))).of(DECODE)
+    assert cost is not None and cost.is_light == light
 
 
 def test_a_cost_in_words() -> None:
-    cost = map_costs(weighed(of(1, 0.009, 0.00558)))[DECODE]
+    cost = map_costs(weighed(of(1, 0.009, 0.00558))).of(DECODE)
+    assert cost is not None
     assert in_words(cost) == "34 % of the pipeline's work (34–34 %), 3.42 ms per batch"
 
 

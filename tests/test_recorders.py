@@ -145,6 +145,20 @@ def test_waits_where_epochs_begin_are_weighed_as_often_as_they_come() -> None:
     assert samples / seconds == pytest.approx(20 * 8 / 0.276, rel=0.06)
 
 
+def test_a_slow_step_alone_says_nothing_of_the_quick_ones_before_it() -> None:
+    """Epochs of five steps of 16 ms, the first of which waits for 1500; the others come soon after a pause.
+
+    The blocks begin and end with such a wait, seven for six epochs.
+    """
+    run = FakeRun(*[Go(min_duration_s=0.1, settle_s=0.06)] * 6, warm_up_steps=9)
+    with pytest.raises(Enough):
+        for number in range(10_000):
+            run.steps(1500 if number % 5 == 0 else 16)
+    samples = sum(block.samples for block in run.blocks)
+    seconds = sum(block.duration_ns for block in run.blocks) / 1e9
+    assert samples / seconds == pytest.approx((6 * 5 + 1) * 8 / (7 * 1.5 + 6 * 4 * 0.016))
+
+
 def test_the_device_has_finished_before_the_clock_starts_again() -> None:
     run = FakeRun(Go(min_steps=2, settle_s=0.035))
     run.steps(900, 10, 10)

@@ -47,7 +47,7 @@ def costs_of(dataset: Any) -> Any:
 
     job = program_of(dataset)
     result = VariantResult(id="weighed", status="measured", weighed=weigh(dataset, job))
-    return map_costs(evidence(result, program=job))
+    return map_costs(evidence(result, program=job)).by_place()
 
 
 PIPELINES = {
@@ -147,10 +147,23 @@ def test_a_batch_that_takes_too_long_is_said_to() -> None:
     assert found.problem == "A batch takes one thread 0.8 s: too long to weigh its maps."
 
 
+def test_what_is_held_may_give_no_batch() -> None:
+    dataset = Dataset.range(5000).map(
+        lambda n: tf.math.bincount([tf.cast(n, tf.int32)])[0] + tf.cast(n, tf.int32)
+    )
+    dataset = dataset.filter(lambda n: n >= 4000).batch(8)
+    found = weigh(dataset, program_of(dataset))
+    assert found.is_portable
+    assert found.problem == (
+        "The maps could not be weighed: ValueError: what is held in memory of a stage gives no batch."
+    )
+
+
 def test_what_does_not_end_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighing, "LONGEST_ALL_S", 0.3)
     dataset = Dataset.range(8).map(sleeps(0.5)).batch(4)
-    assert weigh(dataset, program_of(dataset)).problem == "Weighing the maps took more than 0 s."
+    found = weigh(dataset, program_of(dataset))
+    assert (found.problem, found.is_portable) == ("Weighing the maps took more than 0 s.", None)
 
 
 def test_what_cannot_be_built_again_is_told() -> None:

@@ -109,7 +109,6 @@ price_option = click.option(
 storage_option = click.option(
     "--storage",
     multiple=True,
-    type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="Where checkpoints and logs are kept: size and age are told.",
 )
@@ -234,11 +233,13 @@ def read_answers(path: Path | None) -> Any:
     return answers.read(path)
 
 
-def look_at(paths: tuple[Path, ...]) -> Any:
+def look_at(paths: tuple[str, ...]) -> Any:
     """What lies in folders of checkpoints and logs. Raises `UsageError`."""
     from .program import stored
 
-    return tuple(stored.look(path) for path in paths)
+    if "" in paths:
+        raise UsageError("--storage names no folder: give it one of checkpoints or logs.")
+    return tuple(stored.look(Path(path)) for path in paths)
 
 
 def make_plan(target: str, arguments: tuple[str, ...], options: dict[str, Any]) -> Any:

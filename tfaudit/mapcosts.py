@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .evidence import Evidence
@@ -12,6 +12,9 @@ from .statistics import median_interval
 
 #: Fewer rounds than this tell nothing.
 FEWEST_ROUNDS = 3
+
+#: A share known no better than this is not known.
+TOO_WIDE = 0.15
 
 #: A map that takes less of the pipeline's work is not worth a change.
 WORTH_SHARE = 0.05
@@ -37,13 +40,28 @@ class MapCost:
         return self.share.high < WORTH_SHARE
 
 
-def map_costs(evidence: Evidence) -> dict[Stage, MapCost]:
-    """The maps that were weighed, by their stage; empty where none was."""
+class MapCosts:
+    """What the maps of one program cost; stages are told apart as objects, since two may be alike."""
+
+    def __init__(self, found: Iterable[tuple[int, Stage, MapCost]] = ()) -> None:
+        self._found = tuple(found)
+
+    def of(self, stage: Stage) -> MapCost | None:
+        """What a stage of the program costs; None where it was not weighed."""
+        return next((cost for _, known, cost in self._found if known is stage), None)
+
+    def by_place(self) -> dict[int, MapCost]:
+        """The costs by the stage's place in the program's pipeline."""
+        return {place: cost for place, _, cost in self._found}
+
+
+def map_costs(evidence: Evidence) -> MapCosts:
+    """The maps that were weighed, those aside of which too little is certain."""
     result, program = evidence.variant("weighed"), evidence.program
     weighed = result.weighed if result else None
     if weighed is None or program is None or len(weighed.whole_s) < FEWEST_ROUNDS:
-        return {}
-    found = {}
+        return MapCosts()
+    found = []
     for each in weighed.maps:
         if each.stage >= len(program.pipeline) or program.pipeline[each.stage].op != "map":
             continue  # the program is another each time that it is loaded
@@ -56,9 +74,10 @@ def map_costs(evidence: Evidence) -> dict[Stage, MapCost]:
             for (whole, plain, _), compiled in zip(rounds, each.compiled_s, strict=False)
         ]
         assert share is not None and until is not None and batch_ms is not None
-        cost = MapCost(share, until, batch_ms, median_interval(saved), each.problem)
-        found[program.pipeline[each.stage]] = cost
-    return found
+        if (share.high - share.low) / 2 <= TOO_WIDE:
+            cost = MapCost(share, until, batch_ms, median_interval(saved), each.problem)
+            found.append((each.stage, program.pipeline[each.stage], cost))
+    return MapCosts(found)
 
 
 def why_not_weighed(evidence: Evidence) -> str:
@@ -66,12 +85,18 @@ def why_not_weighed(evidence: Evidence) -> str:
     result = evidence.variant("weighed")
     weighed = result.weighed if result else None
     told = weighed.problem if weighed else ""
-    return evidence.why_missing("weighed") or told or "A map within a function, or after many others, is not."
+    untold = "What it takes is too uncertain, or it lies within a function or behind many others."
+    return evidence.why_missing("weighed") or told or untold
 
 
-def heavy_ones(stages: Iterable[Stage], costs: Mapping[Stage, MapCost]) -> list[Stage]:
+def heavy_ones(stages: Iterable[Stage], costs: MapCosts) -> list[Stage]:
     """The stages that are not certain to take little of the pipeline's work."""
-    return [stage for stage in stages if stage not in costs or not costs[stage].is_light]
+    return [stage for stage in stages if (cost := costs.of(stage)) is None or not cost.is_light]
+
+
+def share_of(stages: Iterable[Stage], costs: MapCosts) -> Interval | None:
+    """The share of several stages together; None where one is not known."""
+    return together(cost.share if (cost := costs.of(stage)) else None for stage in stages)
 
 
 def together(shares: Iterable[Interval | None]) -> Interval | None:
@@ -105,8 +130,9 @@ def bounded(gain: Interval, share: Interval | None, cores: float) -> Interval:
 
 def in_words(cost: MapCost) -> str:
     """``34 % of the pipeline's work (31–37 %), 4.1 ms per batch``."""
-    low, high = 100 * max(0.0, cost.share.low), 100 * min(1.0, cost.share.high)
+    low, median, high = (100 * share for share in (cost.share.low, cost.share.median, cost.share.high))
+    low, median, high = (min(100.0, max(0.0, share)) for share in (low, median, high))
     return (
-        f"{100 * max(0.0, cost.share.median):.0f} % of the pipeline's work ({low:.0f}–{high:.0f} %),"
-        f" {cost.batch_ms.median:.3g} ms per batch"
+        f"{median:.0f} % of the pipeline's work ({low:.0f}–{high:.0f} %),"
+        f" {max(0.0, cost.batch_ms.median):.3g} ms per batch"
     )

@@ -171,7 +171,8 @@ class Timing:
         self._finish_device_work()
         now = self._clock()
         self._step_ns[-1] += now - self._last
-        step_ns = (*settled(self._settling_ns, self._step_ns, self._settle_ns), *self._step_ns)
+        longest = min(statistics.median(self._step_ns), self._typical_ns) + self._settle_ns
+        step_ns = (*settled(self._settling_ns, self._step_ns, longest), *self._step_ns)
         steps, samples = self._progress()
         block = Block(
             steps=steps,
@@ -303,18 +304,18 @@ class Tracing:
             raise NoData("data-ended", "The data ended before a step could be traced.")
 
 
-def settled(settling_ns: Sequence[int], step_ns: Sequence[int], settle_ns: int) -> list[int]:
+def settled(settling_ns: Sequence[int], step_ns: Sequence[int], longest_ns: float) -> list[int]:
     """What the steps right after a pause would have taken without it, by those that followed.
 
     Leaving them out would be wrong: where an epoch begins with a wait that ends a block, they are always the
-    quick steps after it. A step longer than the others by more than settling takes was held up by something
-    else, and counts as it is; another as the mean of the others that are not longer either.
+    quick steps after it. Steps longer than ``longest_ns``, which a pause does not explain, count as they are,
+    and for no others; so do all where no other followed.
     """
-    if not settling_ns:
-        return []
-    longest = statistics.median(step_ns) + settle_ns
-    usual = round(statistics.fmean(step for step in step_ns if step <= longest))
-    return [step if step > longest else usual for step in settling_ns]
+    others = [step for step in step_ns if step <= longest_ns]
+    if not others:
+        return list(settling_ns)
+    usual = round(statistics.fmean(others))
+    return [step if step > longest_ns else usual for step in settling_ns]
 
 
 def is_steady(step_ns: Sequence[int]) -> bool:

@@ -356,7 +356,7 @@ class Stage(Record, frozen=True):
     the order of the pipeline; ``after_varying`` says that one before it may give something else every time,
     another order aside. ``elements`` counts what it gives in an epoch, -1 for no end, None where unknown, and
     ``element`` describes one as `Program.element_spec` does. ``deterministic`` is what the stage was told of
-    keeping the order, None where nothing.
+    keeping the order, None where nothing. ``is_own`` is False for what TensorFlow adds to what was asked for.
     """
 
     op: str
@@ -375,6 +375,7 @@ class Stage(Record, frozen=True):
     elements: int | None = None
     element: tuple[str, ...] = ()
     deterministic: bool | None = None
+    is_own: bool = True
 
 
 class Resolved(Record, frozen=True):

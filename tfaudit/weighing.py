@@ -55,15 +55,31 @@ def weigh(dataset: Any, program: Program) -> Weighed:
     if not is_dataset(dataset):
         kind = type(dataset).__name__
         raise NotTransformable(f"Only the maps of a tf.data.Dataset can be weighed, not a {kind}'s.")
-    found: list[Weighed] = []
-    thread = threading.Thread(target=lambda: found.append(_built_again(dataset, program)), daemon=True)
+    late = f"Weighing the maps took more than {LONGEST_ALL_S:.0f} s."
+    found = [Weighed(problem=late)]
+    thread = threading.Thread(target=_weigh, args=(dataset, program, found), daemon=True)
     thread.start()
     thread.join(LONGEST_ALL_S)
-    late = f"Weighing the maps took more than {LONGEST_ALL_S:.0f} s."
-    return found[0] if found else Weighed(problem=late)
+    return found[-1]
 
 
-def _built_again(dataset: Any, program: Program) -> Weighed:
+def _weigh(dataset: Any, program: Program, found: list[Weighed]) -> None:
+    """Append what is known as soon as it is."""
+    graph = _built_again(dataset)
+    if isinstance(graph, Weighed):
+        found.append(graph)
+        return
+    found.append(Weighed(is_portable=True, problem=found[-1].problem))
+    try:
+        with _one_core():
+            found.append(_weighed(graph.serial(), program))
+    except Exception as error:
+        problem = f"The maps could not be weighed: {describe(error)}"
+        found.append(Weighed(is_portable=True, problem=problem))
+
+
+def _built_again(dataset: Any) -> DatasetGraph | Weighed:
+    """The pipeline's graph, which was seen to give a batch; or why there is none."""
     if (size := array_bytes(dataset)) > MOST_ARRAY_BYTES:
         return Weighed(
             problem=f"The pipeline contains arrays of {size / 1e6:,.0f} MB: it is not built again."
@@ -74,11 +90,7 @@ def _built_again(dataset: Any, program: Program) -> Weighed:
     except Exception as error:
         problem = f"The pipeline cannot be serialised and built again: {describe(error)}"
         return Weighed(is_portable=False, problem=problem)
-    try:
-        with _one_core():
-            return _weighed(graph.serial(), program)
-    except Exception as error:
-        return Weighed(is_portable=True, problem=f"The maps could not be weighed: {describe(error)}")
+    return graph
 
 
 def _weighed(graph: DatasetGraph, program: Program) -> Weighed:
@@ -156,10 +168,14 @@ class _Course:
     def __init__(self, dataset: Any) -> None:
         self._batches = iter(dataset.repeat().with_options(_one_thread()))
         self.batches_s: list[float] = []
-        next(self._batches)  # traces, compiles and opens files
+        self._next()  # traces, compiles and opens files
         self._count = 1
         self.batch_s = self._time()
         self._count = max(1, math.ceil(TURN_S / self.batch_s))
+
+    def _next(self) -> None:
+        if next(self._batches, None) is None:
+            raise ValueError("what is held in memory of a stage gives no batch")
 
     def run(self) -> None:
         """Take a turn."""
@@ -168,7 +184,7 @@ class _Course:
     def _time(self) -> float:
         began = time.perf_counter()
         for _ in range(self._count):
-            next(self._batches)
+            self._next()
         return (time.perf_counter() - began) / self._count
 
 
@@ -182,7 +198,8 @@ def _one_core() -> Iterator[None]:
         yield
         return
     allowed = os.sched_getaffinity(0)
-    _run_on({min(allowed)})
+    chosen = sorted(allowed)[os.getpid() % len(allowed)]  # another audit may have chosen one as well
+    _run_on({chosen})
     try:
         yield
     finally:

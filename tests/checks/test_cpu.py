@@ -277,6 +277,19 @@ def test_the_share_of_the_work_is_told_and_a_light_map_is_not_blamed() -> None:
     ]
 
 
+def test_what_tensorflow_maps_by_itself_is_not_blamed() -> None:
+    normalize = replace(SERIAL_MAP, function="normalize", is_own=False, work=RESIZES)
+    found = evidence(program=program(normalize, BATCH, PREFETCH), baseline=100.0, cached_input=200.0)
+    assert (judged("4.1", found).status, judged("4.2", found).status) == (Status.PASS, Status.PASS)
+
+
+def test_two_maps_of_one_name_are_both_told_of() -> None:
+    stages = (mapped("<lambda>", RESIZES), mapped("<lambda>", RESIZES))
+    result = judged("4.2", given_weights(weighed(0.5, 0.3), *stages))
+    takes = [fact.name for fact in result.facts if fact.name.startswith("takes")]
+    assert takes == ["takes: map(<lambda>)", "takes: map(<lambda>) (2)"]
+
+
 def test_what_may_do_the_same_is_mentioned() -> None:
     python = mapped("tidy", replace(RESIZES, stateful=("PyFunc",)), python=True, after_varying=False)
     fix = judged("4.2", given(DECODE, python)).fix

@@ -101,9 +101,11 @@ options.threading.private_threadpool_size = 2
 data = tf.data.Dataset.range(4).map(lambda n: {"a": n}, num_parallel_calls=2, deterministic=True)
 data = data.batch(2).with_options(options)
 _, mapped, *others = pipeline.stages(data)
+ours = [stage.is_own for stage in pipeline.stages(data.unbatch()) if stage.op == "map"]
 given = [each.element for each in (mapped, *others)]
 print(json.dumps([mapped.deterministic, others[0].deterministic, *given]))
 print(json.dumps(pipeline.options(data)))
+print(json.dumps(ours))
 print(json.dumps(pipeline.options(tf.data.Dataset.range(4))))
 """
 
@@ -111,7 +113,7 @@ print(json.dumps(pipeline.options(tf.data.Dataset.range(4))))
 @pytest.mark.tensorflow
 def test_what_a_stage_gives_and_the_options_that_are_set() -> None:
     done = subprocess.run([sys.executable, "-c", TOLD], capture_output=True, text=True, check=True)
-    stages, given, none = map(json.loads, done.stdout.splitlines())
+    stages, given, ours, none = map(json.loads, done.stdout.splitlines())
     assert stages == [True, None, ["a: int64[]"], ["a: int64[?]"], ["a: int64[?]"]]
     assert given == {
         "autotune.enabled": "False",
@@ -119,3 +121,4 @@ def test_what_a_stage_gives_and_the_options_that_are_set() -> None:
         "threading.private_threadpool_size": "2",
     }
     assert none == {}
+    assert ours == [True, False], "unbatch maps by itself"

@@ -9,7 +9,7 @@ import pytest
 
 from tfaudit.errors import UsageError
 from tfaudit.program import stored
-from tfaudit.records import StoredKind
+from tfaudit.records import StoredKind, to_json
 
 NOW_S = 1_800_000_000.0
 
@@ -75,3 +75,10 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     for name, what in {"file": "is no folder", "none": "does not exist"}.items():
         with pytest.raises(UsageError, match=f"{name} {what}: give --storage a folder"):
             stored.look(tmp_path / name)
+
+
+def test_a_name_that_is_no_text_can_be_recorded(tmp_path: Path) -> None:
+    put(Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"), "model.keras"), 10, 100)
+    found = stored.look(tmp_path, NOW_S)
+    assert list(found.old_folders) == [f"{tmp_path}/d\ufffd"]
+    assert to_json(found)

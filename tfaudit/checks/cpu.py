@@ -5,6 +5,7 @@ Section 4 of the checklist: the work between reading and the accelerator.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import ceil
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from ..evidence import NO_ACCELERATOR, Evidence
 from ..mapcosts import (
     WORTH_SHARE,
     MapCost,
+    MapCosts,
     bounded,
     heavy_ones,
     in_words,
     map_costs,
+    share_of,
     together,
     why_not_weighed,
 )
@@ -111,7 +114,8 @@ def _serial(program: Program) -> list[Stage]:
     return [
         stage
         for stage in program.pipeline
-        if not stage.inside and stage.op in PARALLELISABLE and stage.num_parallel_calls is None
+        if stage.op in PARALLELISABLE and stage.num_parallel_calls is None
+        if stage.is_own and not stage.inside
     ]
 
 
@@ -184,7 +188,7 @@ def data_preparation(evidence: Evidence) -> Outcome:
         return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
     gain, found, costs = input_gain(evidence), moves.preparable(program), map_costs(evidence)
     facts = {
-        "the_same_in_every_epoch": {described(stage): _bytes_per_element(stage) for stage in found},
+        "the_same_in_every_epoch": by_name(found, _bytes_per_element),
         **weights(found, costs),
         "cached_input_over_baseline_ratio": gain,
         **_preparing(evidence),
@@ -206,18 +210,19 @@ def data_preparation(evidence: Evidence) -> Outcome:
     if unsure := _unsure(program):
         fix += f"\n# if {unsure} gives the same in every epoch as well, put the cache behind that instead"
     summary = f"The same work is done in every epoch: {_with_shares(heavy, costs)}."
-    spared = costs[heavy[-1]].until if heavy[-1] in costs else None
+    last = costs.of(heavy[-1])
+    spared = last.until if last else None
     return warned(summary, fix=fix, at_most=bounded(gain, spared, cores_of_job(evidence)), **facts)
 
 
-def _with_shares(found: list[Stage], costs: dict[Stage, MapCost]) -> str:
+def _with_shares(found: list[Stage], costs: MapCosts) -> str:
     """``map(decode) (34 % of the pipeline's work)``, as far as it was weighed."""
-    return ", ".join(
-        f"{described(stage)} ({percent(max(0.0, costs[stage].share.median))} of the pipeline's work)"
-        if stage in costs
-        else described(stage)
-        for stage in found
-    )
+    told = []
+    for stage in found:
+        cost = costs.of(stage)
+        share = f" ({percent(min(1.0, max(0.0, cost.share.median)))} of the pipeline's work)" if cost else ""
+        told.append(f"{described(stage)}{share}")
+    return ", ".join(told)
 
 
 def cores_of_job(evidence: Evidence) -> float:
@@ -227,9 +232,20 @@ def cores_of_job(evidence: Evidence) -> float:
     return (during.core_limit if during else None) or float(evidence.machine.cores)
 
 
-def weights(found: list[Stage], costs: dict[Stage, MapCost]) -> dict[str, dict[str, str]]:
+def weights(found: list[Stage], costs: MapCosts) -> dict[str, dict[str, str]]:
     """What the stages cost, as facts."""
-    return {"takes": {described(stage): in_words(costs[stage]) for stage in found if stage in costs}}
+    return {"takes": by_name(found, lambda stage: in_words(cost) if (cost := costs.of(stage)) else None)}
+
+
+def by_name(stages: Iterable[Stage], value: Callable[[Stage], str | None]) -> dict[str, str]:
+    """Values by their stage's name, numbered where several have the same; those that are None left out."""
+    found: dict[str, str] = {}
+    for stage in stages:
+        name = described(stage)
+        same = sum(known == name or known.startswith(f"{name} (") for known in found)
+        if (told := value(stage)) is not None:
+            found[f"{name} ({same + 1})" if same else name] = told
+    return found
 
 
 def _unsure(program: Program) -> str:
@@ -340,7 +356,7 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
     found, gain, costs = moves.movable(program), input_gain(evidence), map_costs(evidence)
     names = ", ".join(described(stage) for stage in found)
     facts: dict[str, object] = {
-        "has_kernels_for_an_accelerator": {described(stage): _copied(stage) for stage in found},
+        "has_kernels_for_an_accelerator": by_name(found, _copied),
         **weights(found, costs),
     }
     if not evidence.accelerators:
@@ -360,8 +376,7 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
         return passed(f"The accelerator could do {names}, but that is hardly any of the work.", **facts)
     shares = _with_shares(heavy, costs)
     summary = f"The accelerator waits for input and could do {shares} itself (there it was not tried)."
-    spared = together([costs[stage].share if stage in costs else None for stage in heavy])
-    most = bounded(gain, spared, cores_of_job(evidence))
+    most = bounded(gain, share_of(heavy, costs), cores_of_job(evidence))
     return warned(summary, fix=_in_train_step(heavy), at_most=most, **facts)
 
 
@@ -526,11 +541,11 @@ def compilable_input(evidence: Evidence) -> Outcome:
         return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
     found, gain, costs = moves.compilable(program), input_gain(evidence), map_costs(evidence)
     names = ", ".join(described(stage) for stage in found)
-    others = {described(stage): _not_in_xla(stage) for stage in moves.worked(program) if stage not in found}
+    others = by_name((stage for stage in moves.worked(program) if stage not in found), _not_in_xla)
     facts = {
         "xla_could_compile": [described(stage) for stage in found],
         "xla_could_not_compile_more_of": others,
-        "compiled": {described(stage): _compiled(costs[stage]) for stage in found if stage in costs},
+        "compiled": by_name(found, lambda stage: _compiled(cost) if (cost := costs.of(stage)) else None),
         "cached_input_over_baseline_ratio": gain,
         **_preparing(evidence),
     }
@@ -540,15 +555,15 @@ def compilable_input(evidence: Evidence) -> Outcome:
         return passed("There is no map of any weight that XLA could compile.", **facts)
     if gain is not None and gain.low < WARN_GAIN:
         return passed(f"XLA could compile {names}, but that costs nothing measurable here.", **facts)
-    if worth := [stage for stage in found if stage in costs and _saves(costs[stage])]:
-        savings = ", ".join(f"{described(stage)} {_saved(costs[stage])}" for stage in worth)
+    saved = [(stage, cost.saved) for stage in found if (cost := costs.of(stage)) and cost.saved]
+    if saved := [(stage, share) for stage, share in saved if share.low >= WORTH_SHARE]:
+        savings = ", ".join(f"{described(stage)} {percent(share.median)}" for stage, share in saved)
         summary = f"Compiling saves the pipeline some of its work: {savings}."
         if gain is None:
             return unknown(f"{summary} What input costs the job was not measured.", **facts)
-        spared = together([costs[stage].saved for stage in worth])
-        most = bounded(gain, spared, cores_of_job(evidence))
-        return warned(summary, fix=_compiling(worth), at_most=most, **facts)
-    if left := [stage for stage in found if stage not in costs]:
+        most = bounded(gain, together(share for _, share in saved), cores_of_job(evidence))
+        return warned(summary, fix=_compiling([stage for stage, _ in saved]), at_most=most, **facts)
+    if left := [stage for stage in found if costs.of(stage) is None]:
         names = ", ".join(map(described, left))
         why = why_not_weighed(evidence)
         return unknown(f"XLA could compile {names}. {why}", fix=_compiling(left), **facts)
@@ -559,14 +574,6 @@ def _compiling(found: list[Stage]) -> str:
     """The lines that compile maps."""
     calls = ".map(tf.function({}, jit_compile=True), num_parallel_calls=tf.data.AUTOTUNE)"
     return "\n".join(calls.format(_quoted(stage)) for stage in found)
-
-
-def _saves(cost: MapCost) -> bool:
-    return cost.saved is not None and cost.saved.low >= WORTH_SHARE
-
-
-def _saved(cost: MapCost) -> str:
-    return percent(cost.saved.median) if cost.saved else ""
 
 
 def _compiled(cost: MapCost) -> str:

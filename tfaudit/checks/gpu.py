@@ -17,7 +17,7 @@ from ..checking import (
     warned,
 )
 from ..evidence import NO_ACCELERATOR, Evidence
-from ..mapcosts import WORTH_SHARE, bounded, heavy_ones, map_costs, together
+from ..mapcosts import WORTH_SHARE, bounded, heavy_ones, map_costs, share_of
 from ..program.pipeline import PYTHON_OPS
 from ..records import Interval, Kernel, Program, Stage
 from ..stability import outlier_share
@@ -417,8 +417,7 @@ def no_python_in_graph(evidence: Evidence) -> Outcome:
     if gain is None or gain.low < WARN_GAIN:
         return warned(summary, **facts)
     if not is_generator:
-        spared = together([costs[stage].share if stage in costs else None for stage in stages])
-        gain = bounded(gain, spared, cores_of_job(evidence))
+        gain = bounded(gain, share_of(stages, costs), cores_of_job(evidence))
     costly = is_generator or bool(heavy_ones(stages, costs))
     judge = failed if costly and gain.low >= FAIL_GAIN else warned
     return judge(summary, fix=_without_python(stages), at_most=gain, **facts)

@@ -21,6 +21,8 @@ from .performance import WARN_TRACES
 #: rate itself, and with it the samples per dollar, says little.
 WARN_NOISE = 0.25
 
+PRECISIONS_AND_COMPILATION = ("bfloat16", "float16", "xla", "no-xla")
+
 FOR_NO_NUMBER = (
     "Scale inputs and targets to about 1, lower the learning rate, or clip gradients (clipnorm). To find the"
     " op: tf.debugging.enable_check_numerics()."
@@ -215,7 +217,7 @@ def tracing_settled(evidence: Evidence) -> Outcome:
 @check(
     number="8.6",
     needs=("baseline",),
-    uses=("bfloat16", "float16", "xla", "no-xla"),
+    uses=PRECISIONS_AND_COMPILATION,
     threshold=NUMERICS_RULE,
 )
 def loss_followed(evidence: Evidence) -> Outcome:
@@ -248,6 +250,8 @@ def loss_followed(evidence: Evidence) -> Outcome:
         name, reason = next(iter(astray.items()))
         others = f" ({counted(len(astray), 'variant')} in all)" if len(astray) > 1 else ""
         return warned(f"{name}: {reason}{others}.", **facts)
+    if not found and not any(map(evidence.variant, PRECISIONS_AND_COMPILATION)):
+        return unknown("No variant that changes precision or compilation was run.", **facts)
     if not found:
         return unknown("No two variants gave a loss after the same number of steps.", **facts)
     unsettled = [name for name, numbers in found.items() if follows(numbers) is None]

@@ -53,6 +53,7 @@ def worked(program: Program) -> list[Stage]:
         stage
         for stage in maps(program)
         if not KEEPERS.intersection(stage.before) and stage.work and not LIGHT.issuperset(stage.work.ops)
+        if stage.is_own
     ]
 
 

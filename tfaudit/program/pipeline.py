@@ -19,6 +19,9 @@ from . import work
 #: Ops that call back into the Python interpreter.
 PYTHON_OPS = work.PYTHON | {"GeneratorDataset"}
 
+#: Where the functions are that TensorFlow maps by itself, for ``unbatch`` or ``rebatch`` say.
+_OF_TENSORFLOW = re.compile(r"[/\\]tensorflow[/\\]python[/\\]data[/\\]")
+
 #: Class or op names, without ``Dataset`` and version, that differ from the method's name.
 METHOD_NAMES = {
     "parallel_map": "map",
@@ -114,6 +117,7 @@ def _walk(dataset: Any, before: tuple[str, ...] = ()) -> Iterator[Stage]:
         drop_remainder=_flag(dataset, "_drop_remainder"),
         deterministic={"true": True, "false": False}.get(getattr(dataset, "_deterministic", "")),
         element=_element(dataset),
+        is_own=not _OF_TENSORFLOW.search(_location(written) or ""),
         python=not PYTHON_OPS.isdisjoint(inner),
         work=_work(dataset, graph),
         after=after,
@@ -192,7 +196,7 @@ def _op_types(graph: Any) -> dict[str, None]:
 def _name(function: Any) -> str | None:
     if function is None:
         return None
-    return getattr(function, "__name__", None) or type(function).__name__
+    return " ".join(str(getattr(function, "__name__", None) or type(function).__name__).split())
 
 
 def _location(function: Any) -> str | None:

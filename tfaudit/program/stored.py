@@ -58,16 +58,21 @@ def look(path: Path, now_s: float | None = None) -> Stored:
             kind = kind_of(name)
             counts[kind].append((state.st_size, age_days))
             if kind != OTHER and age_days > OLD_DAYS:
-                old[folder] += state.st_size
+                old[shown(folder)] += state.st_size
         if time.monotonic() > until:
             complete = False
             break
     return Stored(
-        path=str(path),
+        path=shown(str(path)),
         kinds=tuple(_summed(kind, found) for kind, found in counts.items() if found),
         old_folders=dict(old.most_common(MOST_FOLDERS)),
         is_complete=complete,
     )
+
+
+def shown(path: str) -> str:
+    """A path that can be recorded, what is no UTF-8 in it replaced."""
+    return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def kind_of(name: str) -> str:

@@ -68,9 +68,7 @@ def build(evidence: Evidence, checks: Iterable[Check]) -> Report:
 
 def work_shares(evidence: Evidence) -> dict[int, Interval]:
     """The share of the pipeline's work that each weighed stage takes, by its place in the pipeline."""
-    costs = map_costs(evidence)
-    stages = evidence.program.pipeline if evidence.program else ()
-    return {place: costs[stage].share for place, stage in enumerate(stages) if stage in costs}
+    return {place: cost.share for place, cost in map_costs(evidence).by_place().items()}
 
 
 def notes(evidence: Evidence) -> tuple[str, ...]:
