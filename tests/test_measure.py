@@ -144,6 +144,22 @@ def test_steps_per_execution_counts_the_samples_of_all_its_steps(
         assert (block.steps % 8, block.samples) == (0, 60 * block.steps // 8)
 
 
+@pytest.mark.parametrize("name", ["baseline", "input-only", "xla"])
+def test_the_end_of_data_of_unknown_length_is_no_step(
+    name: str, program: Callable, measured: Callable
+) -> None:
+    """Batches of a fixed size, whose end is found by asking for one more."""
+    path = program(
+        script("""
+        d = tf.data.Dataset.from_tensor_slices((x[:40], y[:40])).batch(8, drop_remainder=True)
+        model().fit(d.filter(lambda a, b: True), verbose=0)""")
+    )
+    result = measured(str(path), name, steps=40)[name]
+    assert result.failure is None
+    for block in result.blocks:
+        assert (block.steps, block.samples) == (len(block.step_ns), 8 * len(block.step_ns))
+
+
 def test_what_a_variant_changes_is_read_back(program: Callable, measured: Callable) -> None:
     """The resolved jit_compile and dtype policy are those of the variant."""
     path = program(script(FEEDS["a dataset"]))
