@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,8 @@ import tensorflow as tf
 from tfaudit import weighing
 from tfaudit.datasetgraph import DatasetGraph
 from tfaudit.feeding import NotTransformable
-from tfaudit.mapcosts import map_costs
 from tfaudit.program import pipeline, tuning
-from tfaudit.records import Program, VariantResult, Weighed
+from tfaudit.records import Program, Weighed
 from tfaudit.weighing import weigh
 
 pytestmark = pytest.mark.tensorflow
@@ -41,13 +42,23 @@ def program_of(dataset: Any) -> Program:
     return Program(form="script", data_kind="tf.data", pipeline=pipeline.stages(dataset))
 
 
-def costs_of(dataset: Any) -> Any:
-    """The evidence of the pipeline's costs, from a real weighing."""
-    from checks.builders import evidence
+def weighed(dataset: Any) -> list[tuple[float, float, float, float]]:
+    """Of each map that was weighed: seconds per batch as a whole, from its input, from its output, compiled.
 
-    job = program_of(dataset)
-    result = VariantResult(id="weighed", status="measured", weighed=weigh(dataset, job))
-    return map_costs(evidence(result, program=job)).by_place()
+    Medians, and planted effects so large that a busy machine hides none.
+    """
+    found = weigh(dataset, program_of(dataset))
+    assert found.problem == ""
+    whole = median(found.whole_s)
+    return [
+        (
+            whole,
+            median(each.from_input_s),
+            median(each.from_output_s),
+            median(each.compiled_s) if each.compiled_s else math.nan,
+        )
+        for each in found.maps
+    ]
 
 
 PIPELINES = {
@@ -111,16 +122,15 @@ def test_shares_are_those_that_were_planted() -> None:
         .batch(4)
         .prefetch(AUTOTUNE)
     )
-    first, second = costs_of(dataset).values()
-    assert first.share.median == pytest.approx(0.75, abs=0.08)
-    assert second.share.median == pytest.approx(0.25, abs=0.08)
-    assert first.batch_ms.median == pytest.approx(12, rel=0.3)
+    first, second = ((fed - given) / whole for whole, fed, given, _ in weighed(dataset))
+    assert first == pytest.approx(0.75, abs=0.2)
+    assert second == pytest.approx(0.25, abs=0.2)
 
 
 def test_what_a_cache_holds_is_not_weighed() -> None:
     dataset = Dataset.range(64).map(sleeps(0.002)).cache().map(sleeps(0.001)).batch(4)
-    (cost,) = costs_of(dataset).values()
-    assert cost.share.median > 0.8
+    ((whole, fed, given, _),) = weighed(dataset)
+    assert (fed - given) / whole > 0.6
 
 
 def test_compiling_saves_what_starting_many_small_ops_costs() -> None:
@@ -130,9 +140,8 @@ def test_compiling_saves_what_starting_many_small_ops_costs() -> None:
         return row
 
     dataset = Dataset.from_tensor_slices(np.ones((16, 32), "f4")).map(features).batch(4)
-    (cost,) = costs_of(dataset).values()
-    assert cost.saved is not None
-    assert cost.saved.low > 0.3
+    ((_, fed, _, compiled),) = weighed(dataset)
+    assert compiled < fed / 2
 
 
 def test_a_pipeline_without_weight_is_only_built_again() -> None:
