@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .evidence import Evidence
-from .records import Interval, Stage
+from .records import Interval, Stage, Weighed
 from .statistics import median_interval
 
 #: Fewer rounds than this tell nothing.
@@ -55,10 +55,15 @@ class MapCosts:
         return {place: cost for place, _, cost in self._found}
 
 
+def weighed_in(evidence: Evidence) -> Weighed | None:
+    """What weighing the pipeline gave; None where it was not tried."""
+    result = evidence.variant("weighed")
+    return result.weighed if result else None
+
+
 def map_costs(evidence: Evidence) -> MapCosts:
     """The maps that were weighed, those aside of which too little is certain."""
-    result, program = evidence.variant("weighed"), evidence.program
-    weighed = result.weighed if result else None
+    weighed, program = weighed_in(evidence), evidence.program
     if weighed is None or program is None or len(weighed.whole_s) < FEWEST_ROUNDS:
         return MapCosts()
     found = []
@@ -82,8 +87,7 @@ def map_costs(evidence: Evidence) -> MapCosts:
 
 def why_not_weighed(evidence: Evidence) -> str:
     """Why a map has no cost, in a sentence."""
-    result = evidence.variant("weighed")
-    weighed = result.weighed if result else None
+    weighed = weighed_in(evidence)
     told = weighed.problem if weighed else ""
     untold = "What it takes is too uncertain, or it lies within a function or behind many others."
     return evidence.why_missing("weighed") or told or untold

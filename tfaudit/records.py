@@ -218,9 +218,14 @@ class Failure(Record, frozen=True):
     signal: str | None = None
 
     @property
+    def is_inapplicable(self) -> bool:
+        """Whether the change makes no sense here, which says something of the program, not of the audit."""
+        return self.kind in ("not-applied", "unsupported")
+
+    @property
     def blames_target(self) -> bool:
         """Whether the target itself is at fault, so that every other variant would fail like this one."""
-        if self.kind in ("interrupted", "not-run", "not-applied", "unsupported", "lost"):
+        if self.is_inapplicable or self.kind in ("interrupted", "not-run", "lost"):
             return False
         return self.phase == "load" or self.kind == "no-data"
 

@@ -192,7 +192,7 @@ class _Course:
 def _one_core() -> Iterator[None]:
     """Have all threads run on the same core, where the system lets a process choose.
 
-    Otherwise they hand work to each other across cores, and what a batch takes jumps by half, up and down.
+    Otherwise they hand work to each other across cores, and what a batch takes jumps up and down.
     """
     if not hasattr(os, "sched_setaffinity"):  # other systems than Linux
         yield

@@ -21,13 +21,14 @@ from ..mapcosts import (
     map_costs,
     share_of,
     together,
+    weighed_in,
     why_not_weighed,
 )
 from ..program import moves
 from ..records import Interval, Program, Stage, Work
 from ..report import numbers
 from ..stalls import as_facts, stalls
-from ..utilisation import SATURATED, load
+from ..utilisation import SATURATED, Load, load
 from .performance import FAIL_GAIN, GAIN_RULE, WARN_GAIN, incomparable, input_gain
 
 #: Stages that tf.data can run in parallel and does not unless asked.
@@ -66,8 +67,8 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
     """
     program = evidence.program
     assert program is not None
-    if program.data_kind != "tf.data":
-        return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
+    if outcome := _without_pipeline(program):
+        return outcome
     faults, advice = pipeline_faults(program)
     if not faults:
         return passed("Every stage that can be parallel is, and a prefetch ends the pipeline.")
@@ -88,6 +89,13 @@ def parallel_pipeline(evidence: Evidence) -> Outcome:
     if gain.low >= WARN_GAIN:
         return warned(summary, fix=fix, at_most=gain, **facts)
     return passed(f"{summary} It costs nothing measurable here.", **facts)
+
+
+def _without_pipeline(program: Program) -> Outcome | None:
+    """What there is to say where the data is no ``tf.data`` pipeline."""
+    if program.data_kind == "tf.data":
+        return None
+    return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
 
 
 def _parallel_gain(found: list[str], fix: str, gain: Interval) -> Outcome:
@@ -184,8 +192,8 @@ def data_preparation(evidence: Evidence) -> Outcome:
     """
     program = evidence.program
     assert program is not None
-    if program.data_kind != "tf.data":
-        return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
+    if outcome := _without_pipeline(program):
+        return outcome
     gain, found, costs = input_gain(evidence), moves.preparable(program), map_costs(evidence)
     facts = {
         "the_same_in_every_epoch": by_name(found, _bytes_per_element),
@@ -225,10 +233,15 @@ def _with_shares(found: list[Stage], costs: MapCosts) -> str:
     return ", ".join(told)
 
 
+def _load(evidence: Evidence, name: str) -> Load | None:
+    """What the machine did during a variant's blocks; None where that was not recorded."""
+    result = evidence.variant(name)
+    return load(result.blocks) if result else None
+
+
 def cores_of_job(evidence: Evidence) -> float:
     """How many cores the job may use."""
-    baseline = evidence.variant("baseline")
-    during = load(baseline.blocks) if baseline else None
+    during = _load(evidence, "baseline")
     return (during.core_limit if during else None) or float(evidence.machine.cores)
 
 
@@ -318,8 +331,7 @@ def _kept_bytes(evidence: Evidence, stage: Stage) -> int | None:
 
 
 def _room_bytes(evidence: Evidence) -> int:
-    baseline = evidence.variant("baseline")
-    during = load(baseline.blocks) if baseline else None
+    during = _load(evidence, "baseline")
     available = during.available_memory_bytes if during else None
     return available if available is not None else evidence.machine.memory_bytes
 
@@ -351,8 +363,8 @@ def work_for_accelerator(evidence: Evidence) -> Outcome:
     """
     program = evidence.program
     assert program is not None
-    if program.data_kind != "tf.data":
-        return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
+    if outcome := _without_pipeline(program):
+        return outcome
     found, gain, costs = moves.movable(program), input_gain(evidence), map_costs(evidence)
     names = ", ".join(described(stage) for stage in found)
     facts: dict[str, object] = {
@@ -410,8 +422,7 @@ def _in_train_step(found: list[Stage]) -> str:
 
 def _job_cores(evidence: Evidence, name: str) -> float | None:
     """How many cores a variant keeps busy."""
-    result = evidence.variant(name)
-    during = load(result.blocks) if result else None
+    during = _load(evidence, name)
     return during.job_cores if during else None
 
 
@@ -497,8 +508,7 @@ def cores_to_feed(evidence: Evidence) -> float | None:
 
 def under_service(evidence: Evidence) -> str | None:
     """Whether the tf.data service could run the pipeline, and why; None where that was not tried."""
-    result, program = evidence.variant("weighed"), evidence.program
-    weighed = result.weighed if result else None
+    weighed, program = weighed_in(evidence), evidence.program
     if weighed is None or weighed.is_portable is None or program is None:
         return None
     if not weighed.is_portable:
@@ -537,8 +547,8 @@ def compilable_input(evidence: Evidence) -> Outcome:
     """
     program = evidence.program
     assert program is not None
-    if program.data_kind != "tf.data":
-        return not_applicable(f"The data is no tf.data pipeline ({program.data_kind}).")
+    if outcome := _without_pipeline(program):
+        return outcome
     found, gain, costs = moves.compilable(program), input_gain(evidence), map_costs(evidence)
     names = ", ".join(described(stage) for stage in found)
     others = by_name((stage for stage in moves.worked(program) if stage not in found), _not_in_xla)

@@ -19,6 +19,7 @@ from ..checking import (
     warned,
 )
 from ..evidence import Evidence
+from ..program.compression import RECORDS
 from ..records import Channel, Compression, Files, Program
 from ..report import numbers
 from ..stalls import reads_by_python
@@ -50,9 +51,6 @@ FEWEST_SAMPLE_BYTES = 10**6
 
 #: Files whose format compresses.
 COMPRESSED_FORMATS = (".gif", ".jpeg", ".jpg", ".mp3", ".mp4", ".png", ".webp")
-
-#: What reads text, by what reads its lines as they are.
-LINE_BY_LINE = {"TextLineDataset": "TextLineDataset", "CsvDataset": "TextLineDataset"}
 
 SIZE_QUESTION = "Are the files around 100 MB each, rather than many tiny or few huge ones?"
 
@@ -174,10 +172,10 @@ def _packing(files: Files) -> str:
             writer.write(example.SerializeToString())"""
         samples = "samples = list(zip(paths, labels))\nrandom.Random(0).shuffle(samples)"
     else:
-        reader = next((name for name in files.readers if name in LINE_BY_LINE), "TFRecordDataset")
+        reader = next((name for name in files.readers if reads_lines(name)), "TFRecordDataset")
         told = next(filter(None, files.compressions), "")
         undone = f', compression_type="{told}"' if told else ""
-        samples = f"samples = tf.data.{LINE_BY_LINE.get(reader, reader)}(paths{undone})"
+        samples = f"samples = tf.data.{RECORDS.get(reader, reader)}(paths{undone})"
         each = """\
         for record in samples.shard(SHARDS, shard):
             writer.write(record.numpy())"""
@@ -408,12 +406,17 @@ def _weighed(tried: Compression) -> dict[str, object]:
     }
 
 
+def reads_lines(reader: str) -> bool:
+    """Whether what opens the files takes them for text, line by line."""
+    return RECORDS.get(reader) == "TextLineDataset"
+
+
 def _rewriting(tried: Compression, compression: str) -> str:
     """Code that writes a file again with another compression, and reads it."""
     undone = f', compression_type="{tried.used}"' if tried.used else ""
     written = f', "{compression}"' if compression else ""
     told = f', compression_type="{compression}"' if compression else ""
-    if tried.reader in LINE_BY_LINE:
+    if reads_lines(tried.reader):
         command = "gzip --keep" if compression else "gunzip --keep"
         return f"# {command} FILE, then\ntf.data.TextLineDataset(files{told})"
     return f"""\

@@ -28,9 +28,6 @@ FOR_NO_NUMBER = (
     " op: tf.debugging.enable_check_numerics()."
 )
 
-#: Ways of ending that say something of the program rather than of the audit.
-EXPLAINED = ("not-applied", "unsupported")
-
 
 @check(
     number="8.1",
@@ -109,7 +106,7 @@ def variants_completed(evidence: Evidence) -> Outcome:
     bad = {
         result.id: result.failure.message
         for result in evidence.variants
-        if result.failure and result.failure.kind not in EXPLAINED and not is_answer(result)
+        if result.failure and not result.failure.is_inapplicable and not is_answer(result)
     }
     if not evidence.variants:
         return unknown("No variant was run.")
@@ -168,7 +165,7 @@ def resolved_configuration(evidence: Evidence) -> Outcome:
     ineffective = {
         result.id: result.failure.message
         for result in evidence.variants
-        if result.failure and result.failure.kind in EXPLAINED
+        if result.failure and result.failure.is_inapplicable
     }
     facts = {
         "no_effect": ineffective,

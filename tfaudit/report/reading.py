@@ -135,7 +135,7 @@ def state(summary: VariantSummary) -> str:
 
     Or ``not applicable``, where the failure only says that the change makes no sense for this job.
     """
-    if summary.failure is not None and summary.failure.kind in ("not-applied", "unsupported"):
+    if summary.failure is not None and summary.failure.is_inapplicable:
         return "not applicable"
     if summary.status == "measured" and summary.purpose != "time":
         return "not timed"
