@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tfaudit import folder, launch, machine, runner, variants
+from tfaudit.attempt import Attempt
 from tfaudit.evidence import Evidence
 from tfaudit.program import source
 from tfaudit.progress import Silent
@@ -41,6 +42,16 @@ class Bench:
             source=source.read(found),
             machine=machine.describe(),
         )
+
+    def start(self, target: str, variant: str, launch: int = 0) -> Attempt:
+        """One variant's process, warm and frozen. Raises `SystemExit` when it fails."""
+        place = self.place / variant
+        attempt = Attempt(self.plan(target), variant, place, self.place / "scratch", Silent())
+        attempt.start(self.launcher, launch)
+        if not attempt.until_ready():
+            raise SystemExit(str(attempt.result.failure))
+        attempt.freeze()
+        return attempt
 
     def audit(self, target: str, *wanted: str, **settings: Any) -> Evidence:
         """Run variants as ``tfaudit run`` does. Raises `SystemExit` when one of them fails."""

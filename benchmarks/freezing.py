@@ -15,8 +15,6 @@ import argparse
 from auditing import Bench, bench
 from overhead import AUDITED, JOBS
 
-from tfaudit.attempt import Attempt
-from tfaudit.progress import Silent
 from tfaudit.records import Settings
 from tfaudit.session import Go
 from tfaudit.statistics import Turns, paired_ratio_interval
@@ -32,18 +30,9 @@ PREFETCHED = (
 BLOCK, PAUSE = Go(settle_s=Settings().settle_s, min_duration_s=0.25), Go(min_duration_s=0.5)
 
 
-def start(at: Bench, program: str, variant: str) -> Attempt:
-    attempt = Attempt(at.plan(program), variant, at.place / variant, at.place / "scratch", Silent())
-    attempt.start(at.launcher)
-    if not attempt.until_ready():
-        raise SystemExit(str(attempt.result.failure))
-    attempt.freeze()
-    return attempt
-
-
 def measure(at: Bench, data: str, units: int, rounds: int) -> None:
     program = str(at.write("frozen.py", AUDITED.format(data=data, units=units, steps=1000)))
-    one, other = start(at, program, "baseline"), start(at, program, "no-xla")
+    one, other = at.start(program, "baseline"), at.start(program, "no-xla")
     turns: dict[str, dict[tuple[int, int], tuple[float, float]]] = {kind: {} for kind in KINDS}
     for number in range(rounds):
         for kind in KINDS[:: 1 if number % 2 else -1]:

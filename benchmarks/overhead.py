@@ -1,33 +1,47 @@
-"""What tfaudit's timing does to what it times: its baseline against a plain loop around fit.
+"""What tfaudit's timing does to what it times: its baseline against a plain script.
 
-Each pair runs, one after the other and in alternating order, the same small job as a plain script that
-times ``model.fit`` over as many steps after a warm-up, and as tfaudit's baseline. Prints the ratio of
-samples per second.
+Each pair is a script that calls ``model.fit``, started by itself and told nothing of tfaudit, and the same
+job's baseline as in an audit. Both are alive together and take turns, in alternating order, so that the
+machine's drift meets both. The script waits between two epochs for its next turn, frozen, lest it fill its
+buffers in the other's; like tfaudit it does not count what follows right on that (see freezing.py for what
+freezing does), nor what Keras does between epochs. Prints the ratio of samples per second of each pair, with
+the interval of its rounds, and the median of the pairs.
 
-    python benchmarks/overhead.py [--pairs 5]
+    python benchmarks/overhead.py [--pairs 10] [JOB …]
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from tfaudit.records import VariantResult, read
+from auditing import Bench, bench
 
-#: Two jobs, bound by the model and by the input: pipeline, units per layer, and the timed steps, which take
-#: some seconds, so that what ``fit`` needs to begin does not count.
+from tfaudit import runner
+from tfaudit.records import Interval, Settings
+from tfaudit.statistics import Turns, paired_ratio_interval
+
+#: Two jobs, bound by the model and by the input: pipeline, units per layer, and steps per epoch, which take
+#: some 0.2 s.
 JOBS = {
-    "compute-bound": ("data.batch(64).cache().prefetch(2).repeat()", 512, 3000),
+    "compute-bound": ("data.batch(64).cache().prefetch(2).repeat()", 512, 100),
     "input-bound": (
         "data.map(lambda a, b: (tf.sort(tf.tile(a, [800]))[:64], b)).batch(64).repeat()",
         64,
-        150,
+        2,
     ),
 }
+
+#: Epochs that a turn of the plain script is timed for, after one that is not.
+EPOCHS = 2
+
+#: What a default audit, which times so many variants, asks for in each turn.
+BLOCK = runner.next_block(Settings(), variants=11)
 
 JOB = """
 import sys, time
@@ -41,70 +55,106 @@ model = keras.Sequential([keras.Input((64,)), *layers, keras.layers.Dense(1)])
 model.compile("sgd", "mse")
 """
 
-AUDITED = JOB + "model.fit(data, steps_per_epoch={steps}, epochs=3)\n"
+AUDITED = JOB + "model.fit(data, steps_per_epoch={steps}, epochs=1_000_000)\n"
 
-#: One call of fit, timed from its second epoch on; a second call would destroy the first one's iterator,
-#: which at times takes TensorFlow seconds.
 PLAIN = (
     JOB
     + """
-class Clock(keras.callbacks.Callback):
-    def on_train_begin(self, logs=None):
-        self.ends = []
+class Turns(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch % ({epochs} + 1) == 0:
+            if epoch:
+                print({steps} * {epochs} * 64, self.seconds, file=sys.stderr, flush=True)
+            if not sys.stdin.readline():
+                self.model.stop_training = True
+            self.seconds = 0.0
+        self.began = time.perf_counter()
     def on_epoch_end(self, epoch, logs=None):
-        self.ends.append(time.perf_counter())
-clock = Clock()
-model.fit(data, steps_per_epoch={steps} // 10, epochs=11, callbacks=[clock])
-print({steps} // 10 * 10 * 64 / (clock.ends[-1] - clock.ends[0]), file=sys.stderr)
+        if epoch % ({epochs} + 1):
+            self.seconds += time.perf_counter() - self.began
+model.fit(data, steps_per_epoch={steps}, epochs=1_000_000, callbacks=[Turns()])
 """
 )
 
 
-def plain(folder: Path, text: str) -> float:
-    """Samples per second as a ten-line script measures them."""
-    script = folder / "plain.py"
-    script.write_text(text)
-    done = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
-    return float(done.stderr.split()[-1])
+class Plain:
+    """A plain script under way, frozen between its turns."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def turn(self) -> tuple[float, float]:
+        """Samples and seconds of its next turn."""
+        assert self._process.stdin is not None and self._process.stderr is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        self._process.send_signal(signal.SIGCONT)
+        for line in self._process.stderr:
+            samples, _, seconds = line.partition(" ")
+            if samples.isdecimal():
+                self._process.send_signal(signal.SIGSTOP)
+                return float(samples), float(seconds)
+        raise SystemExit("The plain script failed.")
 
 
-def audited(folder: Path, text: str, steps: int) -> float:
-    """Samples per second of tfaudit's baseline: all samples over all of the timed time."""
-    script, run = folder / "audited.py", folder / "run"
-    script.write_text(text)
-    command = [sys.executable, "-m", "tfaudit", "run", str(script), "--variant", "baseline"]
-    options = ["--steps", str(steps), "--output", str(run), "--overwrite", "--quiet", "--fail-on", "never"]
-    subprocess.run([*command, *options], check=True)
-    blocks = read(run / "variants" / "baseline" / "result.json", VariantResult).blocks
-    return sum(block.samples for block in blocks) / sum(block.duration_ns for block in blocks) * 1e9
+@contextmanager
+def plain(at: Bench, text: str) -> Iterator[Plain]:
+    """A plain script, waiting for its first turn."""
+    command = [sys.executable, str(at.write("plain.py", text))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stderr=pipe, stdout=subprocess.DEVNULL, text=True) as process:
+        yield Plain(process)
+        process.kill()
 
 
-def ratios(folder: Path, job: str, pairs: int) -> list[float]:
-    """tfaudit's baseline over plain ``fit``, in samples per second, for so many pairs of runs."""
+def pair(at: Bench, job: str, number: int, rounds: int) -> Interval:
+    """tfaudit's baseline over plain ``fit``, in samples per second, of one process each."""
     data, units, steps = JOBS[job]
-    fill = {"data": data, "units": units, "steps": steps}
-    found = []
-    for number in range(pairs):
-        rates = {}
-        for way in ("plain", "tfaudit")[:: 1 if number % 2 else -1]:
-            rates[way] = (
-                plain(folder, PLAIN.format(**fill))
-                if way == "plain"
-                else audited(folder, AUDITED.format(**fill), steps)
-            )
-        found.append(rates["tfaudit"] / rates["plain"])
-        print(f"  plain {rates['plain']:,.0f}, tfaudit {rates['tfaudit']:,.0f} samples/s", flush=True)
+    fill = {"data": data, "units": units, "steps": steps, "epochs": EPOCHS}
+    turns: dict[str, dict[tuple[int, int], tuple[float, float]]] = {"plain": {}, "tfaudit": {}}
+    with plain(at, PLAIN.format(**fill)) as script:
+        script.turn()  # it is warm and waits
+        baseline = at.start(str(at.write("audited.py", AUDITED.format(**fill))), "baseline")
+        for round in range(rounds):
+            for way in ("plain", "tfaudit")[:: 1 if (round + number) % 2 else -1]:
+                if way == "plain":
+                    turns[way][0, round] = script.turn()
+                elif baseline.measure(BLOCK, round):
+                    block = baseline.result.blocks[-1]
+                    turns[way][0, round] = (block.samples, block.duration_ns / 1e9)
+                else:
+                    raise SystemExit(str(baseline.result.failure))
+        baseline.end()
+    found = paired_ratio_interval(turns["tfaudit"], turns["plain"])
+    assert found is not None
+    print(
+        f"  plain {rate(turns['plain']):,.0f}, tfaudit {rate(turns['tfaudit']):,.0f} samples/s:"
+        f" {found.median:.3f} ({found.low:.3f}–{found.high:.3f})",
+        flush=True,
+    )
     return found
 
 
+def rate(turns: Turns) -> float:
+    return statistics.median(samples / seconds for samples, seconds in turns.values())
+
+
+def ratios(at: Bench, job: str, pairs: int, rounds: int = 30) -> list[float]:
+    """The ratio of each pair of processes."""
+    return [pair(at, job, number, rounds).median for number in range(pairs)]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=5)
-    pairs = parser.parse_args().pairs
-    with tempfile.TemporaryDirectory() as name:
-        for job in JOBS:
-            print(job)
-            found = ratios(Path(name), job, pairs)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("jobs", nargs="*", choices=[[], *JOBS], metavar="JOB")
+    arguments = parser.parse_args()
+    with bench() as at:
+        for job in arguments.jobs or JOBS:
+            print(job, flush=True)
+            found = ratios(at, job, arguments.pairs)
             print(f"{job}: tfaudit ÷ plain = {statistics.median(found):.3f} (median of {len(found)} pairs)")
 
 

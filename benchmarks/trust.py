@@ -157,7 +157,7 @@ def planted(at: Bench, short: bool) -> None:
 
 def plain_fit(at: Bench, short: bool) -> None:
     for job in overhead.JOBS:
-        ratios = overhead.ratios(at.place, job, pairs=2 if short else 10)
+        ratios = overhead.ratios(at, job, pairs=2 if short else 10)
         median = statistics.median(ratios)
         sentence = f"{job}: baseline ÷ plain fit = {median:.3f}, median of {len(ratios)} pairs (0.98–1.02)"
         must(short or abs(median - 1) <= 0.02, sentence)
