@@ -103,8 +103,10 @@ def plain(at: Bench, text: str) -> Iterator[Plain]:
     command = [sys.executable, str(at.write("plain.py", text))]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stderr=pipe, stdout=subprocess.DEVNULL, text=True) as process:
-        yield Plain(process)
-        process.kill()
+        try:
+            yield Plain(process)
+        finally:
+            process.kill()
 
 
 def pair(at: Bench, job: str, number: int, rounds: int) -> Interval:

@@ -81,7 +81,10 @@ def notes(evidence: Evidence) -> tuple[str, ...]:
         turns += f" Each was launched {launches} times, and an interval holds what each launch gave."
     alone = ", ".join(result.id for result in evidence.variants if result.alone)
     apart = (
-        (f"Memory did not hold all variants at once. Measured on its own afterwards: {alone}.",)
+        (
+            f"On their own afterwards, not by turns, were measured: {alone}. They failed beside the others,"
+            " or memory did not hold them. The machine's drift is in their ratios.",
+        )
         if alone
         else ()
     )
