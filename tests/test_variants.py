@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfaudit.errors import UsageError
-from tfaudit.feeding import before_prefetch
+from tfaudit.feeding import before_prefetch, trailing_prefetch
 from tfaudit.job import VariedJob
 from tfaudit.variants import VARIANTS, plan
 
@@ -115,6 +115,20 @@ class _PrefetchDataset(MapDataset): ...
 class _OptionsDataset(MapDataset):
     def options(self) -> str:
         return "options"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "buffer"),
+    [
+        (MapDataset("map"), None),
+        (MapDataset("map").prefetch(3), 3),
+        (MapDataset("map").prefetch(3).with_options("options"), 3),
+        (MapDataset("map").prefetch(-1).with_options("one").with_options("other"), -1),
+        (MapDataset("map").prefetch(3).map("f"), None),
+    ],
+)
+def test_a_trailing_prefetch_is_seen_beneath_options(dataset: Any, buffer: int | None) -> None:
+    assert trailing_prefetch(dataset) == buffer
 
 
 @pytest.mark.parametrize(

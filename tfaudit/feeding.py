@@ -41,13 +41,23 @@ def before_prefetch(dataset: Any, change: Callable[[Any], Any]) -> Any:
     The inner dataset of a prefetch (and of the options wrapped around it) is no public attribute of
     tf.data; it has had this name since TensorFlow 2.0.
     """
-    kind = type(dataset).__name__
-    if kind.endswith("OptionsDataset"):
+    if _is_options(dataset):
         inner = before_prefetch(dataset._input_dataset, change)
         return inner.with_options(dataset.options())
-    if kind.endswith("PrefetchDataset"):
-        return change(dataset._input_dataset).prefetch(int(dataset._buffer_size))
+    if (buffer := trailing_prefetch(dataset)) is not None:
+        return change(dataset._input_dataset).prefetch(buffer)
     return change(dataset)
+
+
+def trailing_prefetch(dataset: Any) -> int | None:
+    """The buffer of the prefetch that ends a pipeline, options aside, in elements; None where none does."""
+    if _is_options(dataset):
+        return trailing_prefetch(dataset._input_dataset)
+    return int(dataset._buffer_size) if type(dataset).__name__.endswith("PrefetchDataset") else None
+
+
+def _is_options(dataset: Any) -> bool:
+    return type(dataset).__name__.endswith("OptionsDataset")
 
 
 def repeat_first_batch(job: VariedJob, times: int = 1) -> VariedJob:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .datasetgraph import DatasetGraph
 from .failures import describe
-from .feeding import NotTransformable, before_prefetch, is_dataset
+from .feeding import NotTransformable, before_prefetch, is_dataset, trailing_prefetch
 from .job import VariedJob
 
 NOTHING_TO_ADD = "Every stage that can be parallel is, and a prefetch ends the pipeline."
@@ -39,16 +39,8 @@ def in_parallel(job: VariedJob) -> VariedJob:
         dataset = before_prefetch(job.dataset, change)
     except Exception as error:
         raise NotTransformable(f"TensorFlow cannot build this pipeline again: {describe(error)}") from error
-    if not is_prefetched(job.dataset):
+    if trailing_prefetch(job.dataset) is None:
         return replace(job, dataset=dataset.prefetch(tf.data.AUTOTUNE))
     if not any(changed):
         raise NotTransformable(NOTHING_TO_ADD)
     return replace(job, dataset=dataset)
-
-
-def is_prefetched(dataset: Any) -> bool:
-    """Whether a prefetch ends a pipeline, options aside."""
-    kind = type(dataset).__name__
-    if kind.endswith("OptionsDataset"):
-        return is_prefetched(dataset._input_dataset)
-    return kind.endswith("PrefetchDataset")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import failures, measure, target
-from .feeding import fill_caches, is_dataset, keep_file_caches_in
+from .feeding import fill_caches, is_dataset, keep_file_caches_in, trailing_prefetch
 from .job import VariedJob
 from .measure import StepProbe
 from .program import callbacks, compression, placement, tuning
@@ -272,8 +272,5 @@ MOST_DRAINED_BATCHES = 64
 
 def buffered_batches(job: VariedJob) -> int:
     """Batches that a trailing prefetch filled while the first step compiled: free for a while."""
-    if not is_dataset(job.dataset):
-        return 0
-    size = getattr(job.dataset, "_buffer_size", None)
-    is_prefetch = type(job.dataset).__name__.endswith("PrefetchDataset")
-    return min(max(int(size), 0), MOST_DRAINED_BATCHES) if is_prefetch and size is not None else 0
+    buffer = trailing_prefetch(job.dataset) if is_dataset(job.dataset) else None
+    return min(max(buffer or 0, 0), MOST_DRAINED_BATCHES)
