@@ -46,7 +46,7 @@ class Bench:
     def start(self, target: str, variant: str, launch: int = 0) -> Attempt:
         """One variant's process, warm and frozen. Raises `SystemExit` when it fails."""
         place = self.place / variant
-        attempt = Attempt(self.plan(target), variant, place, self.place / "scratch", Silent())
+        attempt = Attempt(self.plan(target), variant, place, self.launcher.scratch, Silent())
         attempt.start(self.launcher, launch)
         if not attempt.until_ready():
             raise SystemExit(str(attempt.result.failure))

@@ -88,6 +88,7 @@ class FakeLauncher:
         return self.started[variant]
 
     is_gone = False
+    scratch: Path
 
     def exit_code(self, pid: int) -> int | None:
         return None
@@ -156,6 +157,7 @@ def run(tmp_path: Path) -> Iterator[Callable[..., dict[str, VariantResult]]]:
     ) -> dict[str, VariantResult]:
         defaults = {"steps": 30, "time_budget_s": None, "launches": 1}
         asked = plan(*(variants or ("baseline",)), **{**defaults, **settings})
+        launcher.scratch = tmp_path / "scratch"
         try:
             results = runner.run(asked, tmp_path / "variants", observer or Silent(), launcher, NoSampler())
         except KeyboardInterrupt:

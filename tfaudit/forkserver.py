@@ -3,7 +3,8 @@
 Importing does not initialise devices, so a forked child is as good as a fresh interpreter, without
 the seconds that the import takes. It serves requests from the socket whose
 number it is given: each message is the path of a variant's folder, with the child's end of its channel
-beside it. It answers ``started PID`` and, once that child is gone, ``exited PID STATUS``.
+beside it. It answers ``started PID`` and, once that child is gone, ``exited PID STATUS``. Where it outlives
+the runner, it removes the scratch folder, its second argument.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib
 import importlib.util
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -49,10 +51,11 @@ def preload() -> None:
 
 
 def end_all(*_: object) -> NoReturn:
-    """Kill everything that descends from this process, frozen or in a session of its own, and end."""
+    """Kill all that descends from this process, frozen or in a session of its own, tidy up, and end."""
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             process.kill()
+    shutil.rmtree(sys.argv[2], ignore_errors=True)
     os._exit(0)
 
 

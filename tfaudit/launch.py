@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Protocol
@@ -83,9 +85,13 @@ class Child:
 
 
 class Launcher(Protocol):
-    """A way to start children. Once it ``is_gone`` it starts no more, and its children have ended."""
+    """A way to start children. Once it ``is_gone`` it starts no more, and its children have ended.
+
+    ``scratch`` is a folder for what children write meanwhile, which goes with the launcher.
+    """
 
     is_gone: bool
+    scratch: Path
 
     def start(self, folder: Path) -> Child:
         """Start a child on the request in ``folder``."""
@@ -106,11 +112,12 @@ class ForkServer:
     def __init__(self, log: Path) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.is_gone = False
+        self.scratch = new_scratch()
         self._exited: dict[int, int] = {}
         self._alive: set[int] = set()
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*interpreter("forkserver"), str(theirs.fileno())],
+                [*interpreter("forkserver"), str(theirs.fileno()), str(self.scratch)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -188,6 +195,7 @@ class ForkServer:
         self._process.kill()
         self._process.wait()
         self._control.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _below(self, recursive: bool = True) -> list[psutil.Process]:
         """Processes that the server started or adopted, and with ``recursive`` all below them."""
@@ -204,6 +212,7 @@ class Spawner:
     is_gone = False
 
     def __init__(self) -> None:
+        self.scratch = new_scratch()
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, folder: Path) -> Child:
@@ -227,6 +236,11 @@ class Spawner:
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def new_scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="tfaudit-"))
 
 
 def child_environment() -> dict[str, str]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -61,8 +59,7 @@ def run(
 
     An interrupt ends the run, not the report: what follows is recorded as not run.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="tfaudit-"))
-    attempts = [Attempt(plan, name, folder / name, scratch, observer) for name in plan.variants]
+    attempts = [Attempt(plan, name, folder / name, launcher.scratch, observer) for name in plan.variants]
     try:
         Run(plan, launcher, observer, sampler).measure(attempts)
     except KeyboardInterrupt:
@@ -72,7 +69,6 @@ def run(
         for attempt in attempts:
             with contextlib.suppress(OSError):  # a full disk keeps no child alive; the report will say it
                 attempt.end()
-        shutil.rmtree(scratch, ignore_errors=True)
     return tuple(attempt.result for attempt in attempts)
 
 
