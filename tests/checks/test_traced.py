@@ -17,6 +17,7 @@ from checks.traces import (
     traced,
     unused,
 )
+from msgspec.structs import replace
 
 from tfaudit import checking
 from tfaudit.evidence import Evidence, TraceEvidence
@@ -197,6 +198,19 @@ def test_waiting_is_called_waiting_for_input() -> None:
     assert judged("1.10", waiting).summary == (
         "99 % of the step's time goes to waiting for input: HIGHLY input-bound."
     )
+
+
+@pytest.mark.parametrize(
+    ("cached", "gpu", "explained"),
+    [(400.0, False, True), (250.0, False, True), (245.0, False, False), (400.0, True, False)],
+)
+def test_what_cached_input_saves_beyond_the_waiting_is_explained_on_a_cpu(
+    cached: float, gpu: bool, explained: bool
+) -> None:
+    """Half of the step is waiting in the trace; of a step at 100 samples/s, cached input at 250 saves 0.6."""
+    given = traced(step(input_wait=50.0), *((device(),) if gpu else ()), gpu=gpu)
+    result = judged("1.10", replace(given, variants=evidence(baseline=100.0, cached_input=cached).variants))
+    assert ("shares its cores" in result.summary) is explained
 
 
 def test_the_worst_part_is_named() -> None:
