@@ -15,6 +15,7 @@ from checks.builders import block, in_rounds, plan
 from tfaudit import runner
 from tfaudit.attempt import TAIL_BYTES, Attempt, how_it_ended, tail
 from tfaudit.errors import MeasurementError
+from tfaudit.evidence import FEWEST_BLOCKS
 from tfaudit.progress import Silent
 from tfaudit.records import Block, Resolved, Settings, VariantRequest, VariantResult, WarmUp, read
 from tfaudit.runner import is_known, next_block, progress
@@ -83,9 +84,11 @@ class FakeLauncher:
 
     def start(self, folder: Path) -> FakeChild:
         variant = read(folder / "request.json", VariantRequest).variant
-        script, code = self._scripts.get(variant.replace("-", "_"), (self._script, self._code))
-        self.started[variant] = FakeChild(script, code)
+        self.started[variant] = FakeChild(*self.script_of(variant))
         return self.started[variant]
+
+    def script_of(self, variant: str) -> tuple[Script, int | None]:
+        return self._scripts.get(variant.replace("-", "_"), (self._script, self._code))
 
     is_gone = False
     scratch: Path
@@ -141,9 +144,13 @@ def untimed(channel: Channel) -> None:
     channel.send(Done())
 
 
-def killed_after_two_blocks(channel: Channel) -> None:
+def killed_after(channel: Channel, blocks: int) -> None:
     get_warm(channel)
-    measure(channel, at_most=2)
+    measure(channel, at_most=blocks)
+
+
+def killed_after_two_blocks(channel: Channel) -> None:
+    killed_after(channel, 2)
 
 
 def silent(channel: Channel) -> None:
@@ -431,6 +438,35 @@ def test_what_did_not_fit_beside_the_others_is_measured_alone(run: Run) -> None:
     assert [results[name].status for name in ("baseline", "xla")] == ["measured", "measured"]
     assert (results["baseline"].alone, results["xla"].alone) == (False, True)
     assert "memory did not hold it, beside the others" in results["xla"].notes[0]
+
+
+def memory_runs_out_after_two_blocks(channel: Channel) -> None:
+    killed_after_two_blocks(channel)
+    channel.send(Failed(kind="memory", message="Memory ran out."))
+
+
+@pytest.mark.parametrize(
+    ("dies", "code", "again"),
+    [(killed_after_two_blocks, -9, True), (memory_runs_out_after_two_blocks, 1, True),
+     (killed_after_two_blocks, -11, False)],
+)  # fmt: skip
+def test_what_runs_out_of_memory_in_its_turns_is_measured_alone(
+    run: Run, dies: Script, code: int, again: bool
+) -> None:
+    class DyingOnce(FakeLauncher):
+        def script_of(self, variant: str) -> tuple[Script, int | None]:
+            return (dies, code) if variant == "xla" and variant not in self.started else (whole, 0)
+
+    results = run(DyingOnce(whole), "baseline", "xla")
+    assert (results["xla"].alone, results["xla"].status == "measured") == (again, again)
+    assert len(results["xla"].blocks) == (5 if again else 2)
+    assert (results["baseline"].alone, len(results["baseline"].blocks)) == (False, 5)
+
+
+def test_what_is_known_well_enough_when_it_is_killed_is_kept(run: Run) -> None:
+    launcher = FakeLauncher(whole, xla=(lambda channel: killed_after(channel, FEWEST_BLOCKS), -9))
+    result = run(launcher, "baseline", "xla", steps=200)["xla"]
+    assert (result.alone, result.status, len(result.blocks)) == (False, "failed", FEWEST_BLOCKS)
 
 
 def test_an_interrupt_while_the_program_loads(run: Run) -> None:

@@ -106,11 +106,11 @@ class Run:
         crowded = [attempt for attempt in attempts if attempt.result.alone]
         ready = self._bring_up(together, crowded, launch)
         self._observer.stage_started(f"{which}: taking turns".strip(": "))
-        self._take_turns(ready, launch)
+        self._take_turns(ready, crowded, launch)
         for attempt in crowded:
             if not attempt.result.alone:
                 attempt.start_over()
-            self._take_turns(self._bring_up([attempt], [], launch), launch)
+            self._take_turns(self._bring_up([attempt], [], launch), [], launch)
 
     def _bring_up(self, attempts: Sequence[Attempt], crowded: list[Attempt], launch: int) -> list[Attempt]:
         """Start a launch of each and return those that are warm, frozen.
@@ -148,8 +148,11 @@ class Run:
                 return []
         return sorted(ready, key=attempts.index)
 
-    def _take_turns(self, ready: Sequence[Attempt], launch: int) -> None:
-        """Measure block after block of each, in an order that is reversed every round."""
+    def _take_turns(self, ready: Sequence[Attempt], crowded: list[Attempt], launch: int) -> None:
+        """Measure block after block of each, in an order that is reversed every round.
+
+        Whose memory did not suffice beside the others is left to ``crowded``, unless enough of it is known.
+        """
         alive = list(ready)
         order = next_block(self._settings, len(alive))
         number = 0
@@ -164,6 +167,9 @@ class Run:
                 else:
                     alive.remove(attempt)
                     attempt.stop()
+                    few = len(attempt.result.blocks) < FEWEST_BLOCKS
+                    if alive and few and not launch and may_be_crowded(attempt.result):
+                        crowded.append(attempt)
             number += 1
         for attempt in alive:  # all at once: what they have left to do is timed no more
             attempt.ask_to_finish()
