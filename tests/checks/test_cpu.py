@@ -132,9 +132,7 @@ def test_the_cost_is_not_weighed_by_a_variant_that_failed_at_once() -> None:
 
 def test_the_gain_of_adding_what_is_missing_is_no_bound() -> None:
     result = judged("4.1", evidence(program=SERIAL, baseline=100.0, parallel_input=150.0))
-    assert (
-        result.summary == "Parallel calls and a prefetch where they are missing make the job 1.50× as fast."
-    )
+    assert result.summary == "With parallel calls and a prefetch it trains 1.50× as fast."
     assert result.facts[0].value == "map(decode) runs serially"
     assert (result.gain is not None, result.gain_is_bound) == (True, False)
 

@@ -101,7 +101,7 @@ def _without_pipeline(program: Program) -> Outcome | None:
 def _parallel_gain(found: list[str], fix: str, gain: Interval) -> Outcome:
     """The verdict by what adding what is missing was measured to give."""
     facts, faults = {"fault": found, "with_them_over_baseline_ratio": gain}, "; ".join(found)
-    what = f"Parallel calls and a prefetch where they are missing make the job {gain.median:.2f}× as fast"
+    what = f"With parallel calls and a prefetch it trains {gain.median:.2f}× as fast"
     if gain.low >= WARN_GAIN:
         judge = failed if gain.low >= FAIL_GAIN else warned
         return judge(f"{what}.", fix=fix, gain=gain, **facts)
