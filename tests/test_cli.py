@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from tfaudit import __version__, answers, launch, machine, runner
 from tfaudit.checking import load
-from tfaudit.cli import Duration, cli
+from tfaudit.cli import ENDING, Duration, cli
 from tfaudit.evidence import Evidence
 from tfaudit.records import Plan, Report, Source, VariantResult, read, write
 from tfaudit.report import FORMATS
@@ -43,13 +44,14 @@ def refused(*arguments: object) -> str:
 
 @pytest.fixture(autouse=True)
 def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A folder of its own to work in; `run` replaces the handler of SIGTERM for good."""
+    """A folder of its own to work in; `run` replaces the handlers of signals for good."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("NO_COLOR", raising=False)
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in ENDING}
     yield
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -773,6 +775,24 @@ def test_an_interrupted_run_is_reported(planned: list[Plan], monkeypatch: pytest
     assert "Report: " in result.stdout
     report = read(Path("out/report.json"), Report)
     assert [variant.status for variant in report.variants] == ["measured", *["not-run"] * (len(VARIANTS) - 1)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_run_leaves_a_report(
+    number: signal.Signals, planned: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "run", lambda *_: os.kill(os.getpid(), number))
+    tfaudit("run", "train.py", "-o", "out")
+    assert Path("out/report.json").is_file()
+
+
+def test_a_terminal_that_closes_ends_no_run_under_nohup(
+    planned: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    monkeypatch.setattr("tfaudit.cli.ignore_interrupts", lambda: None)
+    tfaudit("run", "train.py", "-o", "out")
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 def test_the_launcher_is_closed_whatever_happens(

@@ -179,6 +179,20 @@ def test_epochs_are_counted_from_the_first_step_on() -> None:
     assert run.blocks[0].epoch_starts == (1, 2)
 
 
+def test_what_follows_the_last_step_of_an_epoch_counts_and_what_lies_between_epochs_does_not() -> None:
+    """A callback takes 5 ms after each step of 10; an epoch is two steps, and 700 ms lie between epochs."""
+    run = FakeRun(Go(min_steps=6))
+    with pytest.raises(Enough):
+        for _ in range(10):
+            run.timing.begin_epoch()
+            for _ in range(2):
+                run.steps(10)
+                run.now += 5 * MS
+            run.timing.end_epoch()
+            run.now += 700 * MS
+    assert [in_ms(block.step_ns) for block in run.blocks] == [[15] * 6]
+
+
 def test_long_steps_are_all_timed_in_longer_blocks() -> None:
     """Steps of 50 ms where 40 are given to settle: eight times 40 ms are seven steps."""
     run = FakeRun(Go(min_steps=1, settle_s=0.04))

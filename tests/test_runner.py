@@ -437,7 +437,33 @@ def test_what_did_not_fit_beside_the_others_is_measured_alone(run: Run) -> None:
     results = run(launcher, "baseline", "xla")
     assert [results[name].status for name in ("baseline", "xla")] == ["measured", "measured"]
     assert (results["baseline"].alone, results["xla"].alone) == (False, True)
-    assert "memory did not hold it, beside the others" in results["xla"].notes[0]
+    assert results["xla"].notes == ("Measured on its own afterwards. Beside the others: Memory ran out.",)
+
+
+def test_what_does_not_fit_beside_those_that_still_load_is_measured_alone(run: Run) -> None:
+    """Memory runs out while no other is ready yet."""
+    gone = threading.Event()
+
+    def dies(channel: Channel) -> None:
+        out_of_memory(channel)
+        gone.set()
+
+    def waits(channel: Channel) -> None:
+        enter(channel, "load", "build")
+        gone.wait(10.0)
+        whole(channel)
+
+    class DyingOnce(FakeLauncher):
+        def script_of(self, variant: str) -> tuple[Script, int | None]:
+            if variant == "baseline":
+                return waits, 0
+            return (whole if "xla" in self.started else dies), 0
+
+    results = run(DyingOnce(whole), "baseline", "xla")
+    assert {name: (result.status, result.alone) for name, result in results.items()} == {
+        "baseline": ("measured", False),
+        "xla": ("measured", True),
+    }
 
 
 def memory_runs_out_after_two_blocks(channel: Channel) -> None:

@@ -20,7 +20,8 @@ from .session import Done, Failed, Finish, Found, Go, Measured, PhaseStarted, Re
 #: How much of a child's stderr goes into its failure record.
 TAIL_BYTES = 4000
 
-ALONE = "Measured on its own afterwards: it failed, or memory did not hold it, beside the others."
+ALONE = "Measured on its own afterwards."
+NO_ROOM = "Memory did not hold it beside the others."
 
 
 class Observer(Protocol):
@@ -140,7 +141,9 @@ class Attempt:
     def start_over(self) -> None:
         """Forget what was had beside others, where memory did not suffice, before it is started alone."""
         self.stop()
-        self.result = VariantResult(id=self.variant, status="failed", alone=True, notes=(ALONE,))
+        failure = self.result.failure
+        why = f"Beside the others: {failure.message}" if failure else NO_ROOM
+        self.result = VariantResult(id=self.variant, status="failed", alone=True, notes=(f"{ALONE} {why}",))
 
     def freeze(self) -> None:
         """Stop the child and what it started, so that it neither computes nor fills its buffers."""

@@ -366,8 +366,13 @@ def exit_code(report: Any, fail_on: str) -> int:
     return FINDINGS if any(report.counts[status] for status in FAIL_ON[fail_on]) else OK
 
 
+#: Signals that end a run; a closed terminal's is not known on Windows, and nohup has it ignored.
+ALWAYS_ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = (*ALWAYS_ENDING, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ALWAYS_ENDING
+
+
 def terminate_like_interrupt() -> None:
-    """Ctrl-C or SIGTERM ends a run once: children are killed, what was measured is reported.
+    """Ctrl-C, SIGTERM or a closed terminal ends a run once: what was measured until then is reported.
 
     Further signals are ignored, lest an impatient second one cost the report.
     """
@@ -376,14 +381,15 @@ def terminate_like_interrupt() -> None:
         ignore_interrupts()
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
-    signal.signal(signal.SIGINT, interrupt)
+    for number in ENDING:
+        if number in ALWAYS_ENDING or signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, interrupt)
 
 
 def ignore_interrupts() -> None:
     """What is left to do is short, and makes the report."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @cli.command(cls=Command)

@@ -38,7 +38,8 @@ def main() -> NoReturn:
     prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a child leaves behind becomes ours to end
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload()
-    control.send(b"ready")
+    with contextlib.suppress(OSError):  # a runner that is gone by now will be noticed next
+        control.send(b"ready")
     serve(control)
 
 

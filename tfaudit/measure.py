@@ -138,6 +138,7 @@ def _own_loop(job: VariedJob, recorder: Recorder, retired: Retired) -> None:
             loss = result.get("loss") if isinstance(result, dict) else result
             recorder.after_step(1, batch_size(batch), loss)
             count += 1
+        recorder.end_epoch()
         if count == 0:
             return
 
@@ -215,7 +216,7 @@ def _keras_loop(job: VariedJob, recorder: Recorder, probe: StepProbe, retired: R
             **({"epochs": _NEVER} if job.fit.get("steps_per_epoch") or _has_no_weights(job) else {}),
             # Validation runs between epochs, in no timed step; the audit need not wait for it.
             "validation_freq": _NEVER,
-            "callbacks": [*job.fit.get("callbacks", ()), _epoch_marker(job, recorder, progress)],
+            "callbacks": _between_epochs(job, recorder, progress),
         }
         while True:
             before = progress.total
@@ -250,17 +251,23 @@ def _make_train_function(model: Any) -> None:
         model.train_function = made
 
 
-def _epoch_marker(job: VariedJob, recorder: Recorder, progress: _Progress) -> Any:
+def _between_epochs(job: VariedJob, recorder: Recorder, progress: _Progress) -> list[Any]:
+    """The job's callbacks between two that tell the recorder when an epoch ends and when one begins.
+
+    They have no batch hook, so that Keras stays asynchronous.
+    """
     base = importlib.import_module(job.framework).callbacks.Callback
 
-    class EpochMarker(base):  # type: ignore[misc, valid-type]
-        """Tells the recorder that an epoch begins; has no batch hook, so Keras stays asynchronous."""
+    class EpochEnd(base):  # type: ignore[misc, valid-type]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            recorder.end_epoch()
 
+    class EpochBegin(base):  # type: ignore[misc, valid-type]
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             progress.steps = 0
             recorder.begin_epoch()
 
-    return EpochMarker()
+    return [EpochEnd(), *job.fit.get("callbacks", ()), EpochBegin()]
 
 
 def trace_count(job: VariedJob, probe: StepProbe | None) -> int | None:

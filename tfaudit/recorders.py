@@ -51,6 +51,8 @@ class Recorder(Protocol):
 
     def begin_epoch(self) -> None: ...
 
+    def end_epoch(self) -> None: ...
+
     def around_step(self) -> contextlib.AbstractContextManager[Any]: ...
 
     def after_step(self, steps: int, samples: Any, loss: Any) -> None: ...
@@ -84,7 +86,7 @@ class Timing:
         self._min_steps, self._min_ns, self._max_ns = 0, 0, 0
         self._typical_ns, self._settle_ns, self._settle_until = 0.0, 0, 0
         self._clear()
-        self._last = clock()
+        self._last, self._carried_ns = clock(), 0
 
     def _clear(self) -> None:
         self._settling_ns: list[int] = []
@@ -96,10 +98,14 @@ class Timing:
         self._loss: Any = None
         self._losses: dict[int, Any] = {}
 
+    def end_epoch(self) -> None:
+        """Stop the clock: what lies between two epochs is no part of a step."""
+        self._carried_ns = self._clock() - self._last
+
     def begin_epoch(self) -> None:
-        """Start the clock anew: what the end of an epoch cost is no part of a step."""
+        """Start the clock again. What followed the last step, as its callbacks do, counts with the next."""
         self._epoch_starts.append(len(self._settling_ns) + len(self._step_ns))
-        self._last = self._clock()
+        self._last, self._carried_ns = self._clock() - self._carried_ns, 0
 
     def around_step(self) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
@@ -234,6 +240,8 @@ class Logging:
 
     def begin_epoch(self) -> None: ...
 
+    def end_epoch(self) -> None: ...
+
     def around_step(self) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
@@ -261,6 +269,8 @@ class Tracing:
         self._started_ns: int | None = None
 
     def begin_epoch(self) -> None: ...
+
+    def end_epoch(self) -> None: ...
 
     def around_step(self) -> contextlib.AbstractContextManager[Any]:
         if self._started_ns is None:

@@ -138,7 +138,7 @@ class Run:
                 if attempt.is_ready:
                     attempt.freeze()
                     ready.append(attempt)
-                elif ready and not launch and may_be_crowded(attempt.result):
+                elif (ready or loading) and not launch and may_be_crowded(attempt.result):
                     crowded.append(attempt)
                 else:
                     attempt.stop()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tfaudit.checking import choose
 from tfaudit.evidence import Evidence
-from tfaudit.records import Block, Interval, Phase, Report, Settings, VariantSummary, WarmUp
+from tfaudit.records import Block, Interval, Phase, Report, VariantSummary, WarmUp
 from tfaudit.report import document
 
 
@@ -245,7 +245,6 @@ def test_the_headline_says_nothing_of_input_when_its_check_is_unknown() -> None:
     ],
 )
 def test_how_the_numbers_came_about_is_noted(launches: int, alone: bool, sentence: str) -> None:
-    given = evidence(measured("xla", alone=alone), baseline=100.0)
-    given = replace(given, plan=replace(given.plan, settings=Settings(launches=launches)))
+    given = evidence(measured("baseline", launches=launches), measured("xla", alone=alone))
     assert any(sentence in note for note in document.build(given, []).notes) is True
     assert ("not by turns" in " ".join(document.build(given, []).notes)) is alone

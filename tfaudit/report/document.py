@@ -34,6 +34,10 @@ FURTHER_PAIRS = (
     ("batch-x4", "cached-input"),
 )
 
+LEFT_OUT = (
+    "Left out of every variant: validation, callbacks that write files, and what happens between two epochs."
+)
+
 #: The check whose gain is the job's ceiling.
 CEILING = "1.8"
 
@@ -73,7 +77,7 @@ def work_shares(evidence: Evidence) -> dict[int, Interval]:
 
 def notes(evidence: Evidence) -> tuple[str, ...]:
     """What a report has to say about its own numbers."""
-    launches = evidence.plan.settings.launches
+    launches = 1 + max((block.launch for result in evidence.variants for block in result.blocks), default=0)
     turns = "Timed variants took turns in short blocks, the others frozen; ratios are taken within rounds."
     if launches == 1:
         turns += " Each was launched once, so how launches differ is not in the intervals."
@@ -88,7 +92,7 @@ def notes(evidence: Evidence) -> tuple[str, ...]:
         if alone
         else ()
     )
-    return (turns, *apart, "Validation, and callbacks that write files, are left out of every variant.")
+    return (turns, *apart, LEFT_OUT)
 
 
 def target_name(evidence: Evidence) -> str:
