@@ -17,6 +17,7 @@ PARALLEL_MAP = Stage(op="map", function="decode", num_parallel_calls=-1)
 BATCH = Stage(op="batch", batch_size=32)
 PREFETCH = Stage(op="prefetch", buffer_size=-1)
 OPTIONS = Stage(op="with_options")
+REPEAT = Stage(op="repeat")
 
 GOOD = program(PARALLEL_MAP, BATCH, PREFETCH)
 UNPREFETCHED = program(PARALLEL_MAP, BATCH)
@@ -31,6 +32,11 @@ CASES = {
         evidence(program=program(PARALLEL_MAP, BATCH, PREFETCH, OPTIONS)),
         Status.PASS,
     ),
+    "a repeat behind the prefetch": (
+        evidence(program=program(PARALLEL_MAP, BATCH, PREFETCH, OPTIONS, REPEAT)),
+        Status.PASS,
+    ),
+    "a repeat behind no prefetch": (evidence(program=program(PARALLEL_MAP, BATCH, REPEAT)), Status.WARN),
     "options behind no prefetch": (evidence(program=program(PARALLEL_MAP, BATCH, OPTIONS)), Status.WARN),
     "a serial map that costs a quarter": (
         evidence(program=SERIAL, baseline=100.0, cached_input=126.0),

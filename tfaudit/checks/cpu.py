@@ -136,9 +136,12 @@ def pipeline_faults(program: Program) -> tuple[list[str], list[str]]:
             advice.append(f"# {described(stage)} runs Python, which parallel calls hardly speed up: see 5.5")
             continue
         advice.append(f"{_place(stage)}.{stage.op}({_quoted(stage)}, num_parallel_calls=tf.data.AUTOTUNE)")
-    ending = [stage for stage in program.pipeline if stage.op != "with_options" and not stage.inside]
-    if ending and ending[-1].op != "prefetch":
-        faults.append(f"no prefetch ends the pipeline (its last stage is {ending[-1].op})")
+    ops = [stage.op for stage in program.pipeline if stage.op != "with_options" and not stage.inside]
+    last_work = next(
+        (op for op in reversed(ops) if op != "repeat"), ""
+    )  # to start over costs next to nothing
+    if ops and last_work != "prefetch":
+        faults.append(f"no prefetch ends the pipeline (its last stage is {ops[-1]})")
         advice.append("dataset = dataset.prefetch(tf.data.AUTOTUNE)  # last")
     return faults, advice
 
