@@ -115,7 +115,7 @@ def describe(error: BaseException) -> str:
 def user_traceback(error: BaseException) -> str:
     """The traceback without the frames of tfaudit, the standard library and installed packages.
 
-    When none of the user's frames is left the last frame stays, so that the place is known.
+    When none of the user's frames is left the last frame stays, so that the place is known, and it is said.
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if is_users(frame.filename)]
@@ -124,7 +124,8 @@ def user_traceback(error: BaseException) -> str:
     said = "".join(traceback.format_exception_only(type(error), error)).splitlines(keepends=True)
     # TensorFlow's own messages repeat the whole stack in which an op was made.
     said = [line for line in said if not (made := _FRAME.match(line)) or is_users(made[1])]
-    text = "".join(["Traceback (your frames only):\n", *traceback.format_list(shown), *said])
+    which = "your frames only" if own else "its last frame, none being yours"
+    text = "".join([f"Traceback ({which}):\n", *traceback.format_list(shown), *said])
     return text.encode(errors="replace").decode()
 
 

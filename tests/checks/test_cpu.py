@@ -143,6 +143,13 @@ def test_the_gain_of_adding_what_is_missing_is_no_bound() -> None:
     assert (result.gain is not None, result.gain_is_bound) == (True, False)
 
 
+@pytest.mark.parametrize(("rate", "slower"), [(80.0, True), (95.0, True), (96.0, False)])
+def test_what_adding_what_is_missing_costs_is_said(rate: float, slower: bool) -> None:
+    result = judged("4.1", evidence(program=SERIAL, baseline=100.0, parallel_input=rate))
+    assert result.status == Status.PASS
+    assert ("they slow it down here" in result.summary) is slower
+
+
 def test_the_stages_are_named_with_the_lines_that_mend_them() -> None:
     result = judged("4.1", evidence(program=program(SERIAL_MAP, BATCH), baseline=100.0, cached_input=140.0))
     assert result.summary == (

@@ -357,3 +357,13 @@ def test_how_to_profile_from_outside_is_told_for_this_very_program() -> None:
     assert judged("1.4", profiled(found=trace(3))).summary.endswith(
         "tfaudit run train.py --variant profiled."
     )
+
+
+@pytest.mark.parametrize(("epoch_starts", "said"), [((), True), ((0,), False)])
+def test_stability_says_so_when_no_epoch_began(epoch_starts: tuple[int, ...], said: bool) -> None:
+    given = evidence(measured("baseline", blocks=steps(*[1_000_000] * 10, epoch_starts=epoch_starts)))
+    result = judged("1.3", given)
+    assert result.status == Status.PASS
+    assert ("No epoch began" in result.summary) is said
+    shares = [fact for fact in result.facts if fact.name == "time in stalls where epochs begin"]
+    assert bool(shares) is not said

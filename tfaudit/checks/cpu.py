@@ -109,6 +109,8 @@ def _parallel_gain(found: list[str], fix: str, gain: Interval) -> Outcome:
         return unknown(f"{what}, too uncertain to call: measure longer. Found: {faults}.", fix=fix, **facts)
     if gain.median >= WARN_GAIN:
         return passed(f"{what}, but not for certain. Found: {faults}.", **facts)
+    if gain.high <= 1 / WARN_GAIN:
+        return passed(f"{what}: they slow it down here. Found: {faults}.", **facts)
     return passed(f"Found: {faults}. Adding what is missing gains nothing measurable here.", **facts)
 
 

@@ -32,7 +32,10 @@ NUMERICS_RULE = (
 
 PRECISIONS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
-FOR_PYTHON = "# write it with TensorFlow ops (tf.io, tf.image, tf.strings), or store once what it gives"
+FOR_PYTHON = (
+    "# write it with TensorFlow ops (tf.io, tf.image, tf.strings),\n"
+    "# or, if nothing in it is random, store once what it gives"
+)
 
 #: What an accelerator would need, for a reader whose machine has none.
 HARDWARE_RULE = "bfloat16 from compute capability 8.0, float16 tensor cores from 7.0"

@@ -195,6 +195,8 @@ class Terminal:
         if left_out:
             names = "; ".join(f"{item.name} ({item.reason})" for item in left_out)
             yield from self.wrapped(f"Callbacks left out of every variant: {names}.")
+        for note in report.notes:
+            yield from (self.style(line, dim=True) for line in self.wrapped(note))
 
 
 def advice(check: CheckResult) -> list[str]:
