@@ -484,8 +484,8 @@ def other_cpus(evidence: Evidence) -> Outcome:
         busy = percent(during.busy_fraction)
         serial = bool(evidence.program and _serial(evidence.program))
         first = " Make the pipeline parallel first (4.1)." if serial else ""
-        idle = f"the cores are {busy} busy: more of them would idle as well.{first}"
-        return passed(f"Training waits for input, but {idle}", **facts)
+        limit = f"the cores are {busy} busy, and count as the limit from {percent(SATURATED)} on.{first}"
+        return passed(f"Training waits for input, but {limit}", **facts)
     if during.is_crowded:
         taken = percent(during.others_fraction or 0.0)
         return unknown(f"Other processes took {taken} of the busy time: measure on a quiet machine.", **facts)
