@@ -104,6 +104,14 @@ def test_a_check_in_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_a_variant_in_markdown() -> None:
+    assert "\n- `no-xla`: Not compiled with XLA (`jit_compile=False`).\n" in markdown()
+    assert (
+        "\n- `batch-x4`: Cached input in batches of four times the size."
+        " Unless named, where there is an accelerator only.\n"
+    ) in markdown()
+
+
 def test_the_documentation_is_up_to_date() -> None:
     """`make docs` makes it."""
     assert (ROOT / "docs" / "checks.md").read_text(encoding="utf-8") == markdown()

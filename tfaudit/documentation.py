@@ -1,4 +1,4 @@
-"""What the checks are, in words: for the terminal, and as docs/checks.md.
+"""What the checks and variants are, in words: for the terminal, and as docs/checks.md.
 
 python -m tfaudit.documentation docs/checks.md
 """
@@ -27,14 +27,19 @@ FACTS = {
 }
 
 INTRODUCTION = """\
-# The checks
+# The checks, and the variants that they are decided by
 
 What tfaudit asks of a training job; `tfaudit explain 4.2` tells the same of one check. Sections 1 to 7
 follow the public checklist, 2.3 to 2.7 and section 8 are our own. A check that cannot decide is `unknown` or
 `manual` and says why; a person's answer counts then, given with `tfaudit answer` or in a file for
 `--answers`.
 
-This file is made from the checks themselves, by `make docs`.
+This file is made from the checks and variants themselves, by `make docs`.
+
+## The variants
+
+The same job under controlled changes, each in processes of its own. `tfaudit run` picks those that the checks
+need, or those named with `--variant`.
 """
 
 _LABELS = 19
@@ -70,7 +75,14 @@ def listed(names: tuple[str, ...]) -> str:
 
 def markdown() -> str:
     """The whole of docs/checks.md."""
-    return "\n".join([INTRODUCTION, *_sections()])
+    return "\n".join([INTRODUCTION, *_variants(), "", *_sections()])
+
+
+def _variants() -> Iterator[str]:
+    for variant in VARIANTS.values():
+        text = f"{variant.title}. {' '.join(variant.description.split())}".replace("``", "`").strip()
+        only = " Unless named, where there is an accelerator only." if variant.for_accelerators else ""
+        yield f"- `{variant.id}`: {_escaped(text)}{only}"
 
 
 def _sections() -> Iterator[str]:
