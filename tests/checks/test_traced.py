@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checks.builders import CPU, GPU, evidence, judged
+from checks.builders import CPU, GPU, evidence, judged, measured
 from checks.traces import (
     collectives,
     copies,
@@ -211,6 +211,12 @@ def test_what_cached_input_saves_beyond_the_waiting_is_explained_on_a_cpu(
     given = traced(step(input_wait=50.0), *((device(),) if gpu else ()), gpu=gpu)
     result = judged("1.10", replace(given, variants=evidence(baseline=100.0, cached_input=cached).variants))
     assert ("shares its cores" in result.summary) is explained
+
+
+def test_nothing_is_said_of_cached_input_that_cannot_be_compared() -> None:
+    variants = (measured("baseline", 100.0, traces=9), measured("cached-input", 400.0))
+    result = judged("1.10", replace(traced(step(input_wait=50.0), gpu=False), variants=variants))
+    assert "Cached input" not in result.summary
 
 
 def test_the_worst_part_is_named() -> None:

@@ -24,6 +24,7 @@ from ..trace.verdicts import (
     steps_of,
     used,
 )
+from .performance import input_gain
 
 #: The profiler's own tools drop the first and the last step.
 FEWEST_TRACED_STEPS = 3
@@ -137,7 +138,7 @@ def trace_input_bound(evidence: Evidence) -> Outcome:
 
 def _shared_cores(evidence: Evidence, total: Split) -> str:
     """Why 1.8 finds more than the trace's waiting for input, where it does; empty elsewhere."""
-    gain = None if evidence.accelerators else evidence.ratio("cached-input", to="baseline")
+    gain = None if evidence.accelerators else input_gain(evidence)
     saved = 1 - 1 / gain.median if gain is not None else 0.0
     if saved < total.share(Part.INPUT) + CLEARLY_MORE:
         return ""
