@@ -13,7 +13,7 @@ from tfaudit.attempt import Attempt
 from tfaudit.evidence import Evidence
 from tfaudit.program import source
 from tfaudit.progress import Silent
-from tfaudit.records import Plan, Settings, write
+from tfaudit.records import Interval, Plan, Settings, write
 from tfaudit.sampling import Sampler
 from tfaudit.target import find
 
@@ -43,11 +43,11 @@ class Bench:
             machine=machine.describe(),
         )
 
-    def start(self, target: str, variant: str, launch: int = 0) -> Attempt:
+    def start(self, target: str, variant: str) -> Attempt:
         """One variant's process, warm and frozen. Raises `SystemExit` when it fails."""
         place = self.place / variant
         attempt = Attempt(self.plan(target), variant, place, self.launcher.scratch, Silent())
-        attempt.start(self.launcher, launch)
+        attempt.start(self.launcher)
         if not attempt.until_ready():
             raise SystemExit(str(attempt.result.failure))
         attempt.freeze()
@@ -62,6 +62,10 @@ class Bench:
             if result.failure is not None:
                 raise SystemExit(f"{result.id}: {result.failure.message}\n{result.failure.detail}")
         return folder.gather(run)
+
+
+def written(ratio: Interval) -> str:
+    return f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f})"
 
 
 @contextmanager

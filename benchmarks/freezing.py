@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from auditing import Bench, bench
+from auditing import Bench, bench, written
 from overhead import AUDITED, JOBS
 
 from tfaudit.records import Settings
@@ -58,7 +58,7 @@ def measure(at: Bench, data: str, units: int, rounds: int) -> None:
 def ratio(turns: Turns, reference: Turns) -> str:
     found = paired_ratio_interval(turns, reference)
     assert found is not None
-    return f"{found.median:.3f} ({found.low:.3f}–{found.high:.3f})"
+    return written(found)
 
 
 def run(at: Bench, rounds: int) -> None:

@@ -20,11 +20,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from auditing import Bench, bench
+from auditing import Bench, bench, written
 
 from tfaudit import runner
+from tfaudit.evidence import timed_blocks
 from tfaudit.records import Interval, Settings
-from tfaudit.statistics import Turns, paired_ratio_interval
+from tfaudit.statistics import paired_ratio_interval, rate_interval
 
 #: Two jobs, bound by the model and by the input: pipeline, units per layer, and steps per epoch, which take
 #: some 0.2 s.
@@ -113,32 +114,27 @@ def pair(at: Bench, job: str, number: int, rounds: int) -> Interval:
     """tfaudit's baseline over plain ``fit``, in samples per second, of one process each."""
     data, units, steps = JOBS[job]
     fill = {"data": data, "units": units, "steps": steps, "epochs": EPOCHS}
-    turns: dict[str, dict[tuple[int, int], tuple[float, float]]] = {"plain": {}, "tfaudit": {}}
+    plainly: dict[tuple[int, int], tuple[float, float]] = {}
     with plain(at, PLAIN.format(**fill)) as script:
         script.turn()  # it is warm and waits
         baseline = at.start(str(at.write("audited.py", AUDITED.format(**fill))), "baseline")
         for round in range(rounds):
             for way in ("plain", "tfaudit")[:: 1 if (round + number) % 2 else -1]:
                 if way == "plain":
-                    turns[way][0, round] = script.turn()
-                elif baseline.measure(BLOCK, round):
-                    block = baseline.result.blocks[-1]
-                    turns[way][0, round] = (block.samples, block.duration_ns / 1e9)
-                else:
+                    plainly[0, round] = script.turn()
+                elif not baseline.measure(BLOCK, round):
                     raise SystemExit(str(baseline.result.failure))
         baseline.end()
-    found = paired_ratio_interval(turns["tfaudit"], turns["plain"])
-    assert found is not None
-    print(
-        f"  plain {rate(turns['plain']):,.0f}, tfaudit {rate(turns['tfaudit']):,.0f} samples/s:"
-        f" {found.median:.3f} ({found.low:.3f}–{found.high:.3f})",
-        flush=True,
+    audited = timed_blocks(baseline.result.blocks)
+    ratio, here, there = (
+        paired_ratio_interval(audited, plainly),
+        rate_interval(plainly),
+        rate_interval(audited),
     )
-    return found
-
-
-def rate(turns: Turns) -> float:
-    return statistics.median(samples / seconds for samples, seconds in turns.values())
+    assert ratio and here and there
+    rates = f"plain {here.median:,.0f}, tfaudit {there.median:,.0f} samples/s"
+    print(f"  {rates}: {written(ratio)}", flush=True)
+    return ratio
 
 
 def ratios(at: Bench, job: str, pairs: int, rounds: int = 30) -> list[float]:

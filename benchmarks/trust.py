@@ -32,10 +32,10 @@ from pathlib import Path
 
 import overhead
 import psutil
-from auditing import Bench, bench
+from auditing import Bench, bench, written
 
 from tfaudit.recorders import LOGGED_STEPS, TRACED_STEPS, WARM_UP_STEPS
-from tfaudit.records import Interval, Plan, VariantResult, read
+from tfaudit.records import Plan, VariantResult, read
 from tfaudit.statistics import verdict
 from tfaudit.variants import VARIANTS
 
@@ -48,10 +48,6 @@ def must(holds: bool, sentence: str) -> None:
     print(f"{'holds' if holds else 'DOES NOT HOLD'}: {sentence}", flush=True)
     if not holds:
         failures.append(sentence)
-
-
-def written(ratio: Interval) -> str:
-    return f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f})"
 
 
 # --------------------------------------------------------------------------------------------------

@@ -48,15 +48,14 @@ class StepProbe:
         if not tf.executing_eagerly():
             self.traces += 1
             self.graph = tf.compat.v1.get_default_graph()
-        given = [part for part in tf.nest.flatten(data, expand_composites=True) if tf.is_tensor(part)]
-        if self._constant is not None:
-            data = self._constant
-        samples = _total(batch_size(data))
+        batch = data if self._constant is None else self._constant
+        samples = _total(batch_size(batch))
         if self.counted is not None:
+            given = [part for part in tf.nest.flatten(data, expand_composites=True) if tf.is_tensor(part)]
             with tf.control_dependencies(given):  # lest a call be counted that finds the data at its end
                 self.counted.assign_add([1, tf.cast(samples, tf.int64)])
-            return self._train_step(data)
-        logs = self._train_step(data)
+            return self._train_step(batch)
+        logs = self._train_step(batch)
         if not isinstance(logs, dict):
             return logs
         return {**logs, SAMPLES: samples}

@@ -138,10 +138,10 @@ class Run:
                 if attempt.is_ready:
                     attempt.freeze()
                     ready.append(attempt)
-                elif (ready or loading) and not launch and may_be_crowded(attempt.result):
-                    crowded.append(attempt)
                 else:
                     attempt.stop()
+                    if (ready or loading) and not launch and may_be_crowded(attempt.result):
+                        crowded.append(attempt)
             if stops_all(attempts[0]) or (launch and attempts[0].result.failure):
                 for attempt in [*loading, *ready]:
                     attempt.stop()
@@ -167,8 +167,7 @@ class Run:
                 else:
                     alive.remove(attempt)
                     attempt.stop()
-                    few = len(attempt.result.blocks) < FEWEST_BLOCKS
-                    if alive and few and not launch and may_be_crowded(attempt.result):
+                    if alive and not launch and may_be_crowded(attempt.result):
                         crowded.append(attempt)
             number += 1
         for attempt in alive:  # all at once: what they have left to do is timed no more
@@ -226,13 +225,13 @@ def stops_all(baseline: Attempt) -> bool:
 
 
 def may_be_crowded(result: VariantResult) -> bool:
-    """Whether a child may have failed only because others were alive beside it.
+    """Whether a child may have failed only for others being alive beside it, with too little known of it.
 
     Memory ran out, or the user's program did not load although the baseline's did: it may hold a port or
     write a file that only one can.
     """
     failure = result.failure
-    if failure is None:
+    if failure is None or len(result.blocks) >= FEWEST_BLOCKS:
         return False
     return failure.kind == "memory" or failure.signal == "SIGKILL" or failure.phase == "load"
 

@@ -139,9 +139,8 @@ def pipeline_faults(program: Program) -> tuple[list[str], list[str]]:
             continue
         advice.append(f"{_place(stage)}.{stage.op}({_quoted(stage)}, num_parallel_calls=tf.data.AUTOTUNE)")
     ops = [stage.op for stage in program.pipeline if stage.op != "with_options" and not stage.inside]
-    last_work = next(
-        (op for op in reversed(ops) if op != "repeat"), ""
-    )  # to start over costs next to nothing
+    # A repeat behind the prefetch costs next to nothing.
+    last_work = next((op for op in reversed(ops) if op != "repeat"), "")
     if ops and last_work != "prefetch":
         faults.append(f"no prefetch ends the pipeline (its last stage is {ops[-1]})")
         advice.append("dataset = dataset.prefetch(tf.data.AUTOTUNE)  # last")

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
-from .. import __version__
+from .. import __version__, stability
 from ..checking import Check, percent, run_checks
 from ..evidence import TRACE_ALONE, Evidence, block_rates, samples_per_s, scaled
 from ..mapcosts import map_costs
@@ -77,9 +77,9 @@ def work_shares(evidence: Evidence) -> dict[int, Interval]:
 
 def notes(evidence: Evidence) -> tuple[str, ...]:
     """What a report has to say about its own numbers."""
-    launches = 1 + max((block.launch for result in evidence.variants for block in result.blocks), default=0)
+    launches = max((len(stability.launches(result)) for result in evidence.variants), default=0)
     turns = "Timed variants took turns in short blocks, the others frozen; ratios are taken within rounds."
-    if launches == 1:
+    if launches <= 1:
         turns += " Each was launched once, so how launches differ is not in the intervals."
     else:
         turns += f" Each was launched {launches} times, and an interval holds what each launch gave."

@@ -62,11 +62,12 @@ class Terminal:
         *,
         fg: str | None = None,
         bold: bool = False,
+        dim: bool = False,
         limit: int = 600,
     ) -> Iterator[str]:
         """One paragraph, filled to the width."""
         for line in fill(plain.one_line(text, limit), self.width - indent):
-            yield " " * indent + self.style(line, fg=fg, bold=bold)
+            yield " " * indent + self.style(line, fg=fg, bold=bold, dim=dim)
 
     def figures(self, report: Report) -> Iterator[str]:
         """The numbers at the top."""
@@ -76,7 +77,7 @@ class Terminal:
                 yield lead + line[_NAMES:]
                 lead = " " * _NAMES
             note = figure.note.replace("`", "")
-            yield from (self.style(line, dim=True) for line in self.wrapped(note, _NAMES, limit=200))
+            yield from self.wrapped(note, _NAMES, dim=True, limit=200)
 
     def variants(self, report: Report) -> Iterator[str]:
         """Rate, step and ratio of every variant, or why there is none."""
@@ -196,7 +197,7 @@ class Terminal:
             names = "; ".join(f"{item.name} ({item.reason})" for item in left_out)
             yield from self.wrapped(f"Callbacks left out of every variant: {names}.")
         for note in report.notes:
-            yield from (self.style(line, dim=True) for line in self.wrapped(note))
+            yield from self.wrapped(note, dim=True)
 
 
 def advice(check: CheckResult) -> list[str]:
